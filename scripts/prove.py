@@ -81,12 +81,19 @@ APART = {
     "tests/book/test_figures": "page",
     "tests/book/test_reading": "page",
     "tests/book/test_exercises": "lesson",
+    "tests/book/test_notebooks": "lesson",
 }
 """Files whose tests belong to an explorer, a page or a lesson, which stands in their brackets."""
 
 BROWSER = ("book/assets/**", "book/_ext/book_faces.py", "tests/browser/**")
 PAGE = tuple(f"tests/book/{x}.py" for x in ("conftest", "visits", "test_site", "test_figures"))
-LESSON = ("tfviz_lessons/**", "scripts/learner_environment.py", "tests/book/test_exercises.py")
+LESSON = (
+    "tfviz_lessons/**",
+    "scripts/learner_environment.py",
+    "book/_ext/**",  # they make notebooks of what the builder has read
+    "tests/book/test_exercises.py",
+    "tests/book/test_notebooks.py",
+)
 SITE = ("book/**", "tfviz_lessons/**", "tfviz/catalogue.toml", "_config.yml", "_toc.yml")
 """What all pages are made of."""
 

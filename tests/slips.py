@@ -33,6 +33,7 @@ DIMS = {
 NUMBERS = {
     "share": 0.5, "p": 0.5, "tau": 1.0, "alpha": 0.5, "beta": 0.5, "eps": 1e-5, "delta": 0.1,
     "epsilon": 0.1, "threshold": 0.5, "base": 100.0, "price": 0.1, "risk": 0.1, "gain": 2.0,
+    "factor": 2.0,
 }  # fmt: skip
 
 

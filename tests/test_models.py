@@ -806,8 +806,8 @@ BROKEN_LINES = {
     "tfviz/cores.py": [
         (
             "keys not rotated",
-            "Q, K = self.turn(Q, where.start), self.turn(K, where.start)",
-            "Q, K = self.turn(Q, where.start), K",
+            "Q, K = self.turn_queries(Q, where), self.turn_keys(K, where)",
+            "Q, K = self.turn_queries(Q, where), K",
         ),
     ],
     "tfviz/models/blocks.py": [

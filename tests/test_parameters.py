@@ -31,6 +31,7 @@ from tfviz.heads.collaborative_heads import parafac, svd
 from tfviz.heads.routing_heads_dynamic import routing_rounds, squash
 from tfviz.heads.routing_heads_em import EMRouting, em_rounds
 from tfviz.models.blocks import MultiHeadAttention
+from tfviz.position.rope import Rope
 from tfviz.priors.camtl_prior import TaskPrior, task_prior
 from tfviz.sparse.sac import edge_attention
 
@@ -78,6 +79,7 @@ TENSORS: dict[str, tuple[str, Callable[[Any], object], Tensor]] = {
     "a task": ("task", lambda task: _of_task(task), drawn(2, 3)),
     "a task's γ": ("gamma", lambda gamma: task_prior(drawn(6, 2), gamma, drawn(2)), drawn(2)),
     "PARAFAC": ("T", lambda T: parafac(T, 2, steps=2), drawn(2, 3, 3)),
+    "speeds": ("speeds", lambda speeds: Rope(D, speeds=speeds)(*X, Where()), drawn(D // 2)),
     "an SVD of heads": ("T", lambda T: svd(T, 2), drawn(2, 3, 3)),
     "low rank and band": ("A", lambda A: band.low_rank_and_band(A, 1, 0), drawn(2, 4, 4)),
     "an inverse": ("M", nystromformer.iterated_inverse, drawn(2, 4, 4).softmax(-1)),

@@ -22,6 +22,7 @@ LESSON, PAGE = "lesson:chapters/compressed/low_rank", "page:chapters/compressed/
 OTHER = "lesson:chapters/position/rotary"
 LAB, CLOCKS = "explorer:sparse_lab", "explorer:rotary_clocks"
 SITE = "tests/book/test_names"
+CHAPTERS = ("chapters/compressed/low_rank", "chapters/position/rotary", "chapters/sparse/local")
 EVERY = (ROOM, LAWS, LESSON, PAGE, OTHER, LAB, CLOCKS, SITE)
 
 
@@ -32,11 +33,14 @@ def git(folder: Path, *words: str) -> None:
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project's files as a repository of their own."""
+    """The project's files as a repository of their own, with a few of the chapters."""
     folder = tmp_path_factory.mktemp("copy")
     for name in prove.Tree().files:
+        if name.startswith("chapters/") and name.removesuffix(".md") not in CHAPTERS:
+            continue
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, folder / name)
+    (folder / "_toc.yml").write_text(exemplars.contents({*CHAPTERS, "book/notation"}), "utf-8")
     git(folder, "init", "--quiet", "--initial-branch=main")
     git(folder, "add", "--all")
     git(folder, "commit", "--quiet", "--message", "all")
@@ -142,6 +146,9 @@ def test_a_plan_runs_the_library_the_exemplars_and_what_is_touched() -> None:
         "tests/book/test_site.py::test_it[chapters/heads/behaviour-phone]": False,
         "tests/book/test_exercises.py::test_it[chapters/heads/behaviour-ex-1]": False,
         "tests/book/test_exercises.py::test_it[chapters/basics/attention-ex-1]": True,
+        "tests/book/test_notebooks.py::test_it[chapters/heads/behaviour-notebooks]": False,
+        "tests/book/test_notebooks.py::test_it[chapters/basics/attention-notebooks]": True,
+        "tests/book/test_notebooks.py::test_it": True,
         "teaching/tests/course/test_autograde.py::test_it": False,
     }
     assert {nodeid: plan.runs(nodeid) for nodeid in runs} == runs
@@ -150,30 +157,42 @@ def test_a_plan_runs_the_library_the_exemplars_and_what_is_touched() -> None:
     }
 
 
+# what of `conftest.py` a plan does not need: so that each run begins soon
+TORCH = "def manual_seed(number): ...\n"
+GOOD = "def test_a(): ...\ndef test_b(): ...\n"
+BROKEN = "import pytest\n@pytest.fixture\ndef f():\n    yield\n    1 / 0\n"
+FILES = {
+    "good": GOOD,
+    "other": GOOD,
+    "held": f"{GOOD}def test_c(): assert 0\n",
+    "fails": f"{GOOD}def test_c(): assert 0\n",
+    "skips": f"import pytest\n{GOOD}def test_c(): pytest.skip()\n",
+    "ends_badly": f"{BROKEN}{GOOD}def test_c(f): ...\n",
+}
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> Callable[..., tuple[int, list[str]]]:
-    """run(tests, *words): what pytest ends with, and which groups it says are proven."""
+    """run(files, *words): what pytest ends with, and which groups it says are proven."""
 
-    def tried(tests: str, *words: str, **plan: object) -> tuple[int, list[str]]:
+    def tried(files: dict[str, str], *words: str, **plan: object) -> tuple[int, list[str]]:
         folder, report = tmp_path / "tests", tmp_path / "proven.json"
-        folder.mkdir(exist_ok=True)
-        (folder / "test_one.py").write_text(tests)
-        (folder / "test_two.py").write_text("def test_it(): ...\n")
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        for name, text in files.items():
+            (folder / f"test_{name}.py").write_text(text)
         (tmp_path / "conftest.py").write_text((ROOT / "conftest.py").read_text("utf-8"))
+        (tmp_path / "torch.py").write_text(TORCH)
         report.unlink(missing_ok=True)
         told = json.dumps([prove.Plan(**plan).data(), str(report)])  # type: ignore[arg-type]
-        places = [str(ROOT / x) for x in ("", "scripts", "tests")]
-        environment = os.environ | {"TFVIZ_PLAN": told, "PYTHONPATH": os.pathsep.join(places)}
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "--rootdir",
-            str(tmp_path),
-            "-p",
-            "no:cacheprovider",
-        ]
+        places = [str(tmp_path), *(str(ROOT / x) for x in ("", "scripts", "tests"))]
+        environment = os.environ | {
+            "TFVIZ_PLAN": told,
+            "PYTHONPATH": os.pathsep.join(places),
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        }
+        command = [sys.executable, "-m", "pytest", "-q", "--rootdir", str(tmp_path)]
+        command += ["-p", "no:cacheprovider", "-p", "xdist"]
         done = subprocess.run(
             [*command, *(words or ("tests",))],
             cwd=tmp_path, env=environment, capture_output=True, text=True,
@@ -184,24 +203,18 @@ def run(tmp_path: Path) -> Callable[..., tuple[int, list[str]]]:
 
 
 def test_only_what_has_passed_whole_is_proven(run: Callable[..., tuple[int, list[str]]]) -> None:
-    one, two = "tests/test_one", "tests/test_two"
-    good = "def test_a(): ...\ndef test_b(): ...\n"
     for words in (("tests",), ("-n", "2", "tests")):
-        assert run(good, *words) == (0, [one, two])
-        assert run(f"{good}def test_c(): assert 0\n", *words) == (1, [two])
-        skipped = f"import pytest\n{good}def test_c(): pytest.skip()\n"
-        assert run(skipped, *words) == (0, [two])
-        fixture = "@pytest.fixture\ndef f():\n    yield\n    1 / 0\n"
-        broken = f"import pytest\n{good}{fixture}def test_c(f): ...\n"
-        assert run(broken, *words) == (1, [two])
-        assert run(good, *words, held=[one]) == (0, [two])
-        assert run(good, *words, held=[one, two]) == (5, [])
-    assert run("import nothing\n")[1] == []
-    assert run("import os\ndef test_a(): os._exit(3)\n")[1] == []  # no word of the end
+        found = run(FILES, *words, held=["tests/test_held"])
+        assert found == (1, ["tests/test_good", "tests/test_other"])
+    good = {"good": GOOD}
+    assert run(good) == (0, ["tests/test_good"])
+    assert run(good, held=["tests/test_good"]) == (5, [])
+    assert run(good | {"unknown": "import nothing\n"})[1] == []
+    assert run(good | {"late": "import os\ndef test_a(): os._exit(3)\n"})[1] == []
     for words in (
-        ("tests/test_one.py",),
+        ("tests/test_good.py",),
         ("tests", "-k", "test_a"),
-        ("tests/test_one.py::test_a",),
+        ("tests/test_good.py::test_a",),
     ):
         assert run(good, *words) == (0, [])
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from refusals import of_no_kind
 from torch import Generator, Tensor, nn
 
 from tfviz import _arguments, data, training
@@ -99,6 +100,103 @@ def test_a_bar_only_when_asked_for(capsys):
     assert capsys.readouterr().err == ""
     train(make(), cycle, 3, progress=True)
     assert "3/3" in capsys.readouterr().err
+
+
+# --- after each step ------------------------------------------------------------------------------
+
+
+class Routed(nn.Module):
+    """Each row goes to one of four experts: to the one with the largest score + bias. The bias is
+    no weight: Wang et al. 2024 (arXiv 2408.15664) move it against the load, without a loss."""
+
+    bias: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.W = nn.Linear(3, 4)
+        self.experts = nn.Parameter(torch.randn(4, 3))
+        self.register_buffer("bias", torch.zeros(4))
+        self.register_buffer("load", torch.zeros(4))
+
+    def forward(self, X: Tensor) -> Tensor:
+        p = self.W(X).sigmoid()
+        chosen = (p + self.bias).argmax(-1)
+        self.load = torch.bincount(chosen, minlength=4).float()
+        return p.gather(-1, chosen[:, None])[:, 0] * (X * self.experts[chosen]).sum(-1)
+
+
+def routed_loss(model: nn.Module, rng: Generator, step: int) -> Tensor:
+    X = torch.randn(64, 3, generator=rng) + torch.tensor([1.0, 0.0, 0.0])
+    return (model(X) - X[:, 0]).square().mean()
+
+
+def balance(model: Any, step: int) -> None:
+    model.bias += 0.02 * (model.load.mean() - model.load).sign()
+
+
+def busiest(model: Any) -> float:
+    """The share of the expert with the most rows, where an equal share is 1/4."""
+    with torch.no_grad():
+        routed_loss(model, Generator().manual_seed(5), 0)
+    return (model.load.max() / model.load.sum()).item()
+
+
+def crowded() -> Any:
+    """A router that sends nearly all rows to its first expert."""
+    model = seeded(0, Routed)
+    model.W.bias.data[0] = 3.0
+    return model
+
+
+def test_a_hook_may_balance_experts_after_each_step() -> None:
+    alone, balanced = crowded(), crowded()
+    assert busiest(alone) > 0.8
+    train(alone, routed_loss, 200)
+    losses = train(balanced, routed_loss, 200, after_step=balance)
+    assert busiest(alone) > 0.9 and busiest(balanced) < 0.5
+    assert losses[-1] < losses[0] and not alone.bias.any()
+
+
+def test_a_hook_sees_the_weights_that_a_step_has_moved() -> None:
+    model, seen, before = make(), [], weights(make())
+
+    def look(given: Any, step: int) -> str:
+        assert given is model and not torch.is_grad_enabled()
+        seen.append((step, same(weights(model), before)))
+        return "ignored"
+
+    usual = train(make(), cycle, 4)
+    assert train(model, cycle, 4, after_step=look) == usual  # whoever only looks changes nothing
+    assert seen == [(0, False), (1, False), (2, False), (3, False)]
+
+
+def test_what_a_hook_changes_is_resumed(tmp_path: Path) -> None:
+    def stops(model: nn.Module, rng: Generator, step: int) -> Tensor:
+        if step == 13:
+            raise InterruptionError
+        return routed_loss(model, rng, step)
+
+    whole, model, file = crowded(), crowded(), tmp_path / "run.pt"
+    losses = train(whole, routed_loss, 20, after_step=balance)
+    with pytest.raises(InterruptionError):
+        train(model, stops, 20, after_step=balance, checkpoint=file, every=5)
+    again = crowded()
+    assert train(again, routed_loss, 20, after_step=balance, checkpoint=file, every=5) == losses
+    assert (
+        again.bias.equal(whole.bias) and whole.bias.any() and same(weights(again), weights(whole))
+    )
+
+
+def test_a_hook_that_fails_or_is_none() -> None:
+    def fails(model: nn.Module, step: int) -> None:
+        raise InterruptionError
+
+    with pytest.raises(InterruptionError):
+        train(make(), cycle, 2, after_step=fails)
+    of_no_kind(
+        "after_step = 3 cannot be called; give a function", train, make(), cycle, 2, after_step=3
+    )
+    of_no_kind("after_step = 0.5 cannot be called", train, make(), cycle, 0, after_step=0.5)
 
 
 # --- interrupted and resumed ----------------------------------------------------------------------
@@ -424,6 +522,21 @@ BROKEN_LINES = {
             "step after a gradient that is no number",
             "if not math.isfinite(length.item()):",
             "if False:",
+        ),
+        (
+            "a hook before the step",
+            "            optimiser.step()\n            if after_step is not None:\n"
+            "                with torch.no_grad():\n"
+            "                    after_step(model, step)\n",
+            "            if after_step is not None:\n"
+            "                with torch.no_grad():\n"
+            "                    after_step(model, step)\n"
+            "            optimiser.step()\n",
+        ),
+        (
+            "a hook that builds a graph",
+            "with torch.no_grad():\n                    after",
+            "if True:\n                    after",
         ),
         ("another schedule resumed", '        "rates": rates,\n', ""),
     ],

@@ -22,19 +22,21 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor, nn
-from torch.utils._pytree import tree_map_only
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from tfviz import _arguments, _door
 from tfviz._arguments import named
 from tfviz.dense_attention import CAUSAL, FULL, heads_attention, visible
+from tfviz.past import Past
 from tfviz.patterns.cost import Cost
+from tfviz.patterns.lookback import lookback, never_revised
 from tfviz.patterns.pattern import Pattern
 from tfviz.sub_quadratic import sparse_attention
 
@@ -43,13 +45,31 @@ class Kept(NamedTuple):
     """What a cache holds for one attention."""
 
     length: int = 0  # how many positions have passed
-    state: Any = None  # what the core keeps of them: tensors (b, …), replaced and never changed
+    state: Any = None  # what is kept of them: a `Past`, or tensors (b, …) that are replaced
 
     def followed_by(self, states: list[Any], length: int) -> Kept:
         """After so many positions more, of which the core has kept the last of these states."""
         if not states:
             raise ValueError("this core keeps nothing of the past; call the model without a cache")
         return Kept(self.length + length, states[-1])
+
+    @property
+    def bytes(self) -> int:
+        """Of all that it holds."""
+        if isinstance(self.state, Past):
+            return self.state.bytes
+        tensors = (x for x in tree_leaves(self.state) if isinstance(x, Tensor))
+        return sum(x.numel() * x.element_size() for x in tensors)
+
+    def cut(self, length: int) -> Kept:
+        """As it was when so many positions had passed. Raises ValueError for what cannot go back:
+        a state that sums them up, and rows that have been left out since."""
+        if self.state is not None and not isinstance(self.state, Past):
+            raise ValueError(
+                "this state sums up what has passed, and cannot take back a part of it; go on from "
+                "the cache of that time"
+            )
+        return Kept(length, self.state and self.state.cut(length))
 
 
 _GIVEN: ContextVar[Mapping[str, Tensor]] = ContextVar("given", default=MappingProxyType({}))
@@ -59,6 +79,8 @@ _BELOW: ContextVar[dict[bool, Any] | None] = ContextVar("below", default=None)
 @contextmanager
 def given(**tensors: Tensor) -> Iterator[None]:
     """While this lasts, every core finds these in `where.given`: a task's vector, a prior, a route.
+
+    `positions` says where the tokens stand: see `given_positions`.
 
     >>> with given(task=torch.ones(1, 4)):
     ...     list(Where().given)
@@ -106,6 +128,7 @@ class Where:
     state: Any = None  # what the core kept in the call before; None at first
     keep: Callable[[Any], None] | None = None  # takes the state for the next call; None: no next
     more: Any = None  # what the projection made of X besides Q, K and V: gates, decays, …
+    at: Int[Tensor, "Lk"] | None = None  # where the keys stand, if some are gone; on the CPU
 
     @property
     def given(self) -> Mapping[str, Tensor]:
@@ -137,14 +160,37 @@ class Where:
         """
         if self.crosses:
             return K, V
-        if self.keep and self.start:
-            _check_answered(self.pattern, self.start, self.start + K.shape[2])
-        if self.state is not None:
-            same_texts(self.state[0], K)
-            K, V = (torch.cat(both, 2) for both in zip(self.state, (K, V), strict=True))
+        past = self._past(K.shape[2]).append(K, V)
         if self.keep:
-            self.keep((K, V))
+            self.keep(past)
+        K, V = past.gather()
         return K, V
+
+    def followed(self, K: Tensor, V: Tensor, gaps: bool) -> tuple[Tensor, Tensor, Where]:
+        """The same for a core that can do without keys that no later query will see, and where it
+        then is: `at` says where the keys stand. With `gaps`, first ones may be kept without those
+        after them."""
+        span = None if self.crosses or self.keep is None else lookback(self.pattern)
+        if span is None or (span.first and not gaps) or not never_revised(self.pattern):
+            return *self.joined(K, V), self
+        past = self._past(K.shape[2]).append(K, V)
+        if self.keep:
+            self.keep(past.keep(*span))
+        K, V = past.gather()
+        if past.is_whole:
+            return K, V, self
+        at, mask = past.at, self.attention_mask
+        if mask is not None:
+            mask = mask[:, at.to(mask.device)]
+        return K, V, replace(self, at=at, attention_mask=mask)
+
+    def _past(self, n: int) -> Past:
+        """The rows that were kept; none at first. Raises ValueError where earlier queries, which
+        are answered, would see other keys now that n positions more are there."""
+        if self.keep and self.start and not never_revised(self.pattern):
+            _check_answered(self.pattern, self.start, self.start + n)
+        state = self.state if self.state is not None else Past()
+        return state if isinstance(state, Past) else Past().append(*state)
 
     def whole_text(self, chooses: str, kept: str) -> bool:
         """Whether it is causal, for a core that finds the pairs in a whole text by itself.
@@ -173,7 +219,8 @@ def same_texts(kept: Tensor, new: Tensor) -> None:
 
 def outside_inference(state: Any) -> Any:
     """A state that may have been kept in inference mode, as tensors that gradients may pass."""
-    if torch.is_inference_mode_enabled():
+    tensors = (x for x in tree_leaves(state) if isinstance(x, Tensor))
+    if torch.is_inference_mode_enabled() or not any(x.is_inference() for x in tensors):
         return state
     return tree_map_only(Tensor, lambda x: x.clone() if x.is_inference() else x, state)
 
@@ -304,8 +351,6 @@ def _called(make: Any) -> str:
 @lru_cache(maxsize=1024)
 def _check_answered(pattern: Pattern, start: int, L: int) -> None:
     """Raises ValueError if queries before `start`, answered already, would now see other keys."""
-    if pattern == CAUSAL:
-        return
     before, now = (pattern.rows(torch.arange(start), n) for n in (start, L))
     if not (before.equal(now[..., :start]) and not now[..., start:].any()):
         raise ValueError(
@@ -328,10 +373,70 @@ def sees_ahead(pattern: Pattern, Lq: int, Lk: int) -> bool:
 def positions(
     Lq: int, Lk: int, device: Any = None
 ) -> tuple[Int[Tensor, "Lq 1"], Int[Tensor, "Lk"]]:
-    """(i, j), which broadcast to all pairs: the queries stand at the last Lq of Lk >= Lq."""
+    """(i, j), which broadcast to all pairs: the queries stand at the last Lq of Lk >= Lq.
+
+    Raises ValueError where `given` brings other positions, which these would contradict.
+    """
     _arguments.integer("Lk", Lk, Lq)
+    refuse_given_positions("a bias or prior of i and j")
     j = torch.arange(Lk, device=device)
     return j[Lk - Lq :, None], j
+
+
+def given_positions(start: int, L: int, b: int, axes: int = 1) -> Num[Tensor, "*b L *axes"] | None:
+    """Where tokens start … start + L − 1 of b texts stand, as `given(positions=…)` says it; None if
+    it says nothing.
+
+    `positions` holds real numbers, one for each token of the whole text: (L,) for all texts alike,
+    (b, L), or (b, L, axes) for tokens that stand in a plane or in space. Tokens in a cache have
+    theirs too, and those that come later may have theirs already, as `generate` needs it.
+
+    `Rope` turns by them, models of tokens look up by them what they add at the input, and biases
+    and priors that count places i and j refuse them. A pattern is of places in any case.
+
+    >>> with given(positions=torch.tensor([0.0, 0.5, 1.0, 1.5])):
+    ...     given_positions(2, 2, b=1)
+    tensor([1.0000, 1.5000])
+
+    Raises TypeError for what holds no numbers, and ValueError for NaN, another shape and too few.
+    """
+    P = _GIVEN.get().get("positions")
+    if P is None:
+        return None
+    some = "(b, L)" if axes == 1 else f"(b, L, {axes})"
+    if not isinstance(P, Tensor) or P.dtype == torch.bool or P.is_complex():
+        kind = P.dtype if isinstance(P, Tensor) else f"a {type(P).__name__}"
+        raise TypeError(f"positions is {kind}; give a tensor of real numbers, {some}")
+    for_all = P.dim() == 1 and axes == 1
+    if not for_all and (P.shape[2:] != (axes,) * (axes > 1) or P.shape[:1] not in ((1,), (b,))):
+        raise ValueError(
+            f"positions has shape {tuple(P.shape)}, and b = {b}; give {some}"
+            + (" or, for all texts alike, (L,)" if axes == 1 else ", or 1 in the place of b")
+        )
+    column = 0 if for_all else 1
+    if P.shape[column] < start + L:
+        raise ValueError(
+            f"positions has {P.shape[column]} columns, and {start + L} tokens are read by now; "
+            "give a position for each of them, those in the cache too"
+        )
+    if P.is_floating_point():
+        _arguments.finite("positions", P)
+    return P.narrow(column, start, L)
+
+
+def places(start: int, b: int, L: int, device: Any = None) -> Num[Tensor, "*b L"]:
+    """Where tokens start … start + L − 1 of b texts stand: as it is given, or else as they come."""
+    i = given_positions(start, L, b)
+    return torch.arange(start, start + L, device=device) if i is None else i.to(device)
+
+
+def refuse_given_positions(name: str) -> None:
+    """Raises ValueError where positions are given, in the name of an encoding that counts."""
+    if "positions" in _GIVEN.get():
+        raise ValueError(
+            f"positions are given, and {name} counts places itself; use an encoding that reads "
+            "them, such as core=Rope, or call the model without given(positions=…)"
+        )
 
 
 def identity(V: Float[Tensor, "b h L dv"]) -> Float[Tensor, "b h L L"]:
@@ -440,6 +545,9 @@ class Dense(nn.Module):
     mix: Callable[[Tensor, Where], Tensor] | None = None
     """What becomes of A before it weighs the values."""
     reads_weights = False  # True where `values` is overridden: attention then makes all L² weights
+    by_distance = False
+    """True where what it does to scores or weights depends on i − j, and on neither i nor j alone:
+    keys that a window has passed are not kept then. What overrides nothing needs not say it."""
 
     def check(self, Q: Tensor, K: Tensor, where: Where) -> None:
         """Raises ValueError for heads, widths or a pattern that the encoding is not made for.
@@ -450,6 +558,20 @@ class Dense(nn.Module):
     def turn(self, X: Float[Tensor, "b h L d_head"], start: int) -> Tensor:
         """Queries or keys that stand at start, start + 1, …, rotated. They are kept turned."""
         return X
+
+    def turn_queries(self, X: Float[Tensor, "b h L d_head"], where: Where) -> Tensor:
+        """Queries, rotated by `turn`. An encoding that treats queries otherwise than keys, or reads
+        `given_positions`, overrides this; for any other that turns, given ones are refused.
+
+        Raises ValueError for positions that are given to an encoding that does not read them.
+        """
+        if type(self).turn is not Dense.turn:
+            refuse_given_positions(type(self).__name__)
+        return self.turn(X, where.start)
+
+    def turn_keys(self, X: Float[Tensor, "b h_kv L d_head"], where: Where) -> Tensor:
+        """Keys, rotated as `turn_queries` rotates queries. They are kept turned."""
+        return Dense.turn_queries(self, X, where)
 
     def bias(
         self, Q: Float[Tensor, "b h Lq d_head"], K: Float[Tensor, "b h_kv Lk d_head"]
@@ -466,8 +588,13 @@ class Dense(nn.Module):
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:
         if not where.crosses:
-            Q, K = self.turn(Q, where.start), self.turn(K, where.start)
-        K, V = where.joined(K, V)
+            Q, K = self.turn_queries(Q, where), self.turn_keys(K, where)
+        looks = self._looks_at_places()
+        K, V, where = (
+            where.followed(K, V, gaps=not looks)
+            if self.by_distance or not looks
+            else (*where.joined(K, V), where)
+        )
         self.check(Q, K, where)
         out, A = self.attend(Q, K, V, where)
         if not self.reads_weights or A is None:
@@ -485,8 +612,15 @@ class Dense(nn.Module):
         bias, need_weights = self.bias(Q, K), where.need_weights or self.reads_weights
         scores, mix = (step and _told(step, where) for step in (self.scores, self.mix))
         return heads_attention(
-            Q, K, V, where.pattern, bias, where.attention_mask, need_weights, scores, mix
+            Q, K, V, where.pattern, bias, where.attention_mask, need_weights, scores, mix, where.at
         )
+
+    @classmethod
+    @cache
+    def _looks_at_places(cls) -> bool:
+        """Whether it does something of its own to scores, weights or values."""
+        own = ("attend", "bias", "mix", "scores", "values")
+        return any(getattr(cls, name) is not getattr(Dense, name) for name in own)
 
     def cost(self, pattern: Pattern, L: int, d: int, h: int) -> Cost:
         """Pairs, FLOPs and bytes of scores and values for L positions, d numbers in h heads."""
@@ -517,6 +651,8 @@ class Sparse(Dense):
     What that does not do is left to `Dense`: padding, weights that are asked for, keys of another
     sequence, and queries that come after kept keys.
     """
+
+    by_distance = True
 
     def attend(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, Tensor | None]:
         if (

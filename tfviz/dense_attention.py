@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from tfviz import _arguments, _fused, _qkv, patterns
@@ -82,15 +82,16 @@ def heads_attention(
     need_weights: bool = False,
     scores: Step | None = None,
     mix: Step | None = None,
+    at: Int[Tensor, "Lk"] | None = None,
 ) -> tuple[Float[Tensor, "b h Lq dv"], Float[Tensor, "b h Lq Lk"] | None]:
     """(out, A) of all heads: `attention` as models use it.
 
-    The queries are the last L_q of the L_k positions, as in generation; `attention_mask` is False
-    where a key is padding; each head of keys and values may serve several heads of queries (h_kv
-    divides h). A is made only with `need_weights`, or where `scores` or `mix` do something to it;
-    otherwise torch's fused kernel does the same work without it, and A is None. Raises TypeError or
-    ValueError for a bias or `attention_mask` of another kind or shape, and for a pattern that does
-    not fit the lengths or the heads.
+    The queries are the last L_q of the L_k positions, as in generation, or of those where the keys
+    stand, `at`; `attention_mask` is False where a key is padding; each head of keys and values may
+    serve several heads of queries (h_kv divides h). A is made only with `need_weights`, or where
+    `scores` or `mix` do something to it; otherwise torch's fused kernel does the same work without
+    it, and A is None. Raises TypeError or ValueError for a bias or `attention_mask` of another kind
+    or shape, and for a pattern that does not fit the lengths or the heads.
     """
     (b, h, Lq, _), Lk, share = Q.shape, K.shape[2], Q.shape[1] // K.shape[1]
     if attention_mask is not None and len(attention_mask) not in (1, b):
@@ -103,10 +104,10 @@ def heads_attention(
     if need_weights or scores or mix:
         K, V = (x.repeat_interleave(share, 1) for x in (K, V))
         return attention(
-            Q, K, V, visible(pattern, Lq, Lk, attention_mask, Q.device), bias, scores, mix
+            Q, K, V, visible(pattern, Lq, Lk, attention_mask, Q.device, at), bias, scores, mix
         )
     is_causal = Lq == Lk and bias is None and attention_mask is None and pattern == CAUSAL
-    mask = None if is_causal else visible(pattern, Lq, Lk, attention_mask, Q.device)
+    mask = None if is_causal else visible(pattern, Lq, Lk, attention_mask, Q.device, at)
     if mask is not None and mask.dim() > 2 and mask.shape[-3] not in (1, h):
         raise ValueError(f"{pattern!r} has {mask.shape[-3]} heads, Q {h}; give as many")
     if bias is not None:
@@ -121,8 +122,10 @@ def visible(
     Lk: int,
     attention_mask: Bool[Tensor, "b Lk"] | None = None,
     device: torch.device | str = "cpu",
+    at: Int[Tensor, "Lk"] | None = None,
 ) -> Bool[Tensor, "*b_h Lq Lk"] | None:
     """The mask of the last Lq of Lk positions, without the keys where `attention_mask` is False.
+    With `at`, Lk keys stand at these positions, the queries at the last Lq of them.
 
     It broadcasts to (b, h, Lq, Lk); None where nothing is forbidden.
 
@@ -147,8 +150,9 @@ def visible(
             f"{pattern!r} is about one sequence, whose last positions the queries are: {Lq} cannot "
             f"be among {Lk}; for keys of another sequence take patterns.full()"
         )
-    pattern.check_length(Lk)
-    rows = pattern.rows(torch.arange(Lk - Lq, Lk), Lk).to(device)
+    L = Lk if at is None else int(at[-1]) + 1
+    pattern.check_length(L)
+    rows = pattern.rows(torch.arange(L - Lq, L, device="cpu"), L, at).to(device)
     return rows if mask is None else rows & mask
 
 

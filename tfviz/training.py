@@ -35,6 +35,9 @@ from tfviz._files import written_whole
 Loss = Callable[[Any, Generator, int], Tensor]
 """loss(model, rng, step) -> one number; `step` counts from 0."""
 
+AfterStep = Callable[[Any, int], object]
+"""after_step(model, step), when the weights have been moved; what it answers is not used."""
+
 
 class DivergenceError(ArithmeticError):
     """The loss, or its gradient, is not finite any more."""
@@ -75,6 +78,7 @@ def train(
     schedule: Callable[[int, int], float] = warm_up_then_down,
     clip: float = 1.0,
     weight_decay: float = 0.01,
+    after_step: AfterStep | None = None,
     checkpoint: Path | None = None,
     every: int = 100,
     progress: bool | None = None,
@@ -86,13 +90,18 @@ def train(
         seed: of the batches, and of torch's own random numbers within.
         clip: longest gradient; a longer one is shortened. math.inf: none is.
         weight_decay: that of AdamW; 0: plain Adam.
+        after_step: after_step(model, step) is called after each step of AdamW, without gradients,
+            for what is learned in another way: a moving average, or the bias that a router of
+            experts gets for its choices. What it changes in the model's weights and buffers is
+            resumed; what it keeps elsewhere is not.
         checkpoint: a file that is written every `every` steps and at the end. If it is there at the
             start, training goes on from it, and the result is the same to the last bit.
         progress: show a bar; None: only on a terminal.
 
     Raises DivergenceError if the loss or its gradient is NaN or infinite; the model, and a
     checkpoint if there is one, are as they were before that step. Raises ValueError for an argument
-    out of range, and for a checkpoint that is of another run, or broken.
+    out of range, and for a checkpoint that is of another run, or broken. Raises TypeError for an
+    after_step that cannot be called; what it raises itself stays as it is.
     """
     _arguments.integer("steps", steps, 0)
     _arguments.integer("every", every, 1)
@@ -100,6 +109,10 @@ def train(
     _arguments.real("weight_decay", weight_decay, 0.0)
     if clip != math.inf and _arguments.real("clip", clip, 0.0) == 0:
         raise ValueError("clip = 0 leaves nothing of any gradient; choose clip > 0, or math.inf")
+    if after_step is not None and not callable(after_step):
+        raise TypeError(
+            f"after_step = {after_step!r} cannot be called; give a function after_step(model, step)"
+        )
     rates = [lr * _factor(schedule, step, steps) for step in range(steps)]
     optimiser = torch.optim.AdamW(model.parameters(), lr, weight_decay=weight_decay)
     run = {
@@ -129,6 +142,9 @@ def train(
                 what = f"loss is {value.item():.4g}, but the length of its gradient"
                 raise DivergenceError(_diverged(what, length, step, rates[step], losses))
             optimiser.step()
+            if after_step is not None:
+                with torch.no_grad():
+                    after_step(model, step)
             losses.append(value.item())
             bar.set_postfix(loss=f"{losses[-1]:.3f}", refresh=False)
             if checkpoint is not None and ((step + 1) % every == 0 or step + 1 == steps):

@@ -145,6 +145,28 @@ class SphinxBook:
         return self.env.titles[docname].astext(), self.address(docname, anchor)
 
 
+class DraftOfBook(SphinxBook):
+    """A draft may have some of the pages only: what is not in it is called by its key, unlinked."""
+
+    def equation(self, label: str) -> str:
+        try:
+            return super().equation(label)
+        except KeyError:
+            return label
+
+    def reference(self, label: str) -> tuple[str, str, str]:
+        try:
+            return super().reference(label)
+        except KeyError:
+            return label, "", ""
+
+    def page(self, target: str) -> tuple[str, str]:
+        try:
+            return super().page(target)
+        except KeyError:
+            return target, ""
+
+
 def source_read(app: Sphinx, docname: str, source: list[str]) -> None:
     """Sphinx reads the page that a lesson becomes."""
     if not is_lesson(source[0]):
@@ -188,9 +210,13 @@ def write_notebooks(app: Sphinx) -> list[Path]:
         entry=cache(bibliography.entry),
     )
     written, config = [], app.config
+    draft = bool(os.environ.get("TFVIZ_DRAFT"))
+    kind = DraftOfBook if draft else SphinxBook
     kept = Kept(Path(app.outdir).parent / "kept")
     named = {name: repr(config[name]) for name in config.values if name.startswith(USED)}
-    common = digest(named, said(app.env), answered(("code", "lesson_sphinx")), course.version)
+    common = digest(
+        named, said(app.env), answered(("code", "lesson_sphinx")), course.version, str(draft)
+    )
     for docname, text in lessons.items():
         path = Path(app.outdir, "notebooks", f"{docname}.ipynb")
         group, rests = f"notebook {docname}", digest(common, text)
@@ -198,7 +224,7 @@ def write_notebooks(app: Sphinx) -> list[Path]:
         if whole and path_of_assignment(app, docname).exists() and kept.holds(group, rests):
             continue
         kept.forget(group)
-        book = SphinxBook(app, docname, bibliography)
+        book = kind(app, docname, bibliography)
         title = app.env.titles[docname].astext()
         try:
             lesson = parse(text, f"{docname}.md")
@@ -206,7 +232,7 @@ def write_notebooks(app: Sphinx) -> list[Path]:
             write_assignment(app, docname, lesson, book, course)
         except LessonError as error:
             fault = f"no notebook can be written of this lesson:\n{error}"
-            if os.environ.get("TFVIZ_DRAFT"):  # of some pages only: links to others lead nowhere
+            if draft:
                 logger.warning(fault)
                 continue
             raise LessonFaultError(fault) from None

@@ -65,9 +65,10 @@ def built(*arguments: str) -> None:
         pytest.fail(f"the book does not build:\n{done.stdout[-6000:]}\n{done.stderr[-6000:]}")
 
 
-def named(items: list[pytest.Item], names: Iterable[str]) -> set[str]:
-    """Those of these names that the tests to be run are parametrised with."""
-    specs = [spec for item in items if (spec := getattr(item, "callspec", None))]
+def named(items: list[pytest.Item], names: Iterable[str], fixture: str) -> set[str]:
+    """Those of these names that tests are parametrised with which ask for this fixture."""
+    asking = [item for item in items if fixture in getattr(item, "fixturenames", ())]
+    specs = [spec for item in asking if (spec := getattr(item, "callspec", None))]
     values = [value for spec in specs for value in spec.params.values()]
     return {value for value in values if isinstance(value, str)} & set(names)
 
@@ -76,12 +77,28 @@ def few(items: list[pytest.Item]) -> list[str]:
     """The pages of the book under test: all, or the exemplars and those that tests name."""
     if exemplars.ALL:
         return PAGES
-    wanted = named(items, PAGES) | set(exemplars.PAGES)
+    asking = [x for x in items if "whole_book" not in getattr(x, "fixturenames", ())]
+    wanted = named(asking, PAGES, "site") | set(exemplars.PAGES)
     return [page for page in PAGES if page in wanted]
 
 
 def whole(items: list[pytest.Item]) -> bool:
+    if "TFVIZ_PART" in os.environ:
+        return False
     return "TFVIZ_SITE" in os.environ or len(few(items)) == len(PAGES)
+
+
+def planned(names: Iterable[str]) -> None:
+    """Of a part of the book, no test asks for lessons that are no exemplars and untouched."""
+    if "TFVIZ_PART" not in os.environ:
+        return
+    touched = os.environ.get("TFVIZ_TOUCHED", "").split(",")
+    wanted = {*exemplars.LESSONS, *(group.partition(":")[2] for group in touched)}
+    if more := sorted({*names} - wanted):
+        pytest.fail(
+            f"nothing touched {', '.join(more)}, and yet tests ask what came of it; whose tests "
+            "are one lesson's, stands in `APART` (scripts/prove.py)"
+        )
 
 
 def exemplar_site(items: list[pytest.Item]) -> Path:
@@ -107,13 +124,25 @@ def proofs(request: pytest.FixtureRequest) -> dict[str, Record]:
     They are executed once for the book and for this: several at once, and only what has changed.
     """
     items = request.session.items
-    wanted = named(items, LESSONS)
-    wanted = wanted or {min(LESSONS)}  # somebody asks for the environment alone
+    wanted = named(items, LESSONS, "proofs")
+    wanted = wanted or {min(exemplars.LESSONS)}  # somebody asks for the environment alone
+    planned(wanted)
     paths = [str(LESSONS[name]) for name in sorted(wanted)]
-    place = OUT if whole(items) else PART
+    place = place_of(items)
     built("--out", str(place), "--execute", *paths)
     lessons = Lessons(place / "_build")
     return {name: lessons.record(LESSONS[name]) for name in wanted}
+
+
+def place_of(items: list[pytest.Item]) -> Path:
+    """The folder whose `_build` has what the tests look at."""
+    return OUT if whole(items) else PART
+
+
+@pytest.fixture(scope="session")
+def learner(request: pytest.FixtureRequest, proofs: dict[str, Record]) -> Path:
+    """The environment of a learner's notebook, in which a lesson has run."""
+    return place_of(request.session.items) / "_build/notebook-environment"
 
 
 @pytest.fixture(scope="session")

@@ -51,8 +51,27 @@ def test_a_part_lights_up_with_its_formula(show: Any) -> None:
     assert len(lit) >= 3 and set(lit) == {"scores"}
 
 
-@pytest.mark.parametrize("wrong", [{"L": 0}, {"d": 20_000}, {"factor": 9}])
-def test_bad_arguments_are_named(wrong: dict[str, int]) -> None:
+def test_three_matrices_have_a_formula_of_their_own(show: Any) -> None:
+    page = show(BlockCosts())
+    page.get_by_role("button", name="just show me").click()
+    formula = page.locator(".tfx-formula:not([hidden])")
+    assert formula.text_content().startswith("4")
+    page.get_by_label("SwiGLU").check()
+    page.locator(".tfx-formula:not([hidden])", has_text="6").wait_for()
+    crossing = page.locator(".tfviz-explorer").evaluate("(node) => node.tfviz.numbers().crossing")
+    assert crossing == 1.5 * 4 * 1024  # the width that the answer has set
+
+
+def test_swiglu_of_eight_thirds_costs_what_the_usual_network_does() -> None:
+    """The width 768 is a multiple of 3: the two are equal to the last number."""
+    usual, gated = BlockCosts(d=768), BlockCosts(d=768, factor=8 / 3, swiglu=True)
+    assert usual.numbers() == gated.numbers()
+    assert usual.numbers()["crossing"] == 3072
+    assert BlockCosts(d=512, factor=8 / 3, swiglu=True).numbers()["crossing"] == 1.5 * 1365
+
+
+@pytest.mark.parametrize("wrong", [{"L": 0}, {"d": 20_000}, {"factor": 9.5}])
+def test_bad_arguments_are_named(wrong: dict[str, float]) -> None:
     ((name, value),) = wrong.items()
     with pytest.raises(ValueError, match=f"{name} = {value} is out of range"):
         BlockCosts(**wrong)

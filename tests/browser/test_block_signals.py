@@ -65,6 +65,33 @@ def test_a_gradient_that_is_rounding_noise_is_not_shown(show: Any) -> None:
     page.get_by_text("size of the stream at each layer is").wait_for()
 
 
+def test_without_a_norm_a_gated_stack_squares_its_stream(show: Any) -> None:
+    """It is followed until it is beyond 10^12; the next block would have 10^22 squared."""
+    page = show(BlockSignals(24, order="none", swiglu=True, show="stream"))
+    page.get_by_text("after block 7 and is not followed any further").first.wait_for()
+    stream = BlockSignals(24, order="none", swiglu=True).numbers()["stream"]
+    assert len(stream) == 8 and stream[-2] < 1e12 < stream[-1] < 1e24
+    assert stream[-1] > stream[-2] ** 1.9
+    usual = BlockSignals(24, order="none").numbers()["stream"]
+    assert len(usual) == 25 and usual[-1] < 1e6
+
+
+def test_a_gated_stack_that_falls_silent_is_left_there(show: Any) -> None:
+    page = show(BlockSignals(24, order="none", skips=False, gain=0.1, swiglu=True))
+    page.get_by_text("so small that nothing comes back").first.wait_for()
+    found = BlockSignals(24, order="none", skips=False, gain=0.1, swiglu=True).numbers()
+    assert 0 < found["stream"][-1] < 1e-60 < found["stream"][-2] and found["gradient"] == []
+
+
+def test_rms_norm_hardly_changes_the_curves() -> None:
+    """What the chapter says of it: with random weights the means are small."""
+    for order in ("pre", "post"):
+        with_mean = BlockSignals(24, order=order).numbers()["stream"]
+        without = BlockSignals(24, order=order, rms=True).numbers()["stream"]
+        assert with_mean != without
+        assert without == pytest.approx(with_mean, rel=0.2)
+
+
 def test_random_numbers_have_mean_0_and_variance_1() -> None:
     found = uniforms(7, 20_000)
     assert abs(found.mean()) < 0.02 and abs(found.var() - 1) < 0.02

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws import Case, D
-from refusals import ranges, refused
+from refusals import of_no_kind, ranges, refused
 from torch import Tensor
 
 from tfviz import attention
+from tfviz.cores import Where
+from tfviz.cores import given as given_from_outside
 from tfviz.models.blocks import MultiHeadAttention
 from tfviz.position.rope import (
     Rope,
@@ -24,6 +27,7 @@ from tfviz.position.rope import (
     rotation,
     speeds,
 )
+from tfviz.position.rope_scaling import yarn_temperature
 
 close = torch.testing.assert_close
 Turn = Callable[[Tensor, Tensor], Tensor]
@@ -170,6 +174,70 @@ def test_a_layer_with_turned_values_sees_the_position() -> None:
     close(rotate(out(11, True), -(i + 11)), rotate(out(0, True), -i))  # unless turned back
 
 
+# --- other speeds, a temperature, several axes ----------------------------------------------------
+
+
+def test_the_usual_speeds_are_the_usual_bits() -> None:
+    for X in (torch.randn(2, 3, 5, 8), rows(2, 3, 5, 8), torch.randn(2, 3, 5, 8).bfloat16()):
+        usual = rotate(X, torch.arange(4, 9))
+        for core in (Rope(8), Rope(8, speeds=speeds), Rope(8, speeds=speeds(8), temperature=1)):
+            assert core.turn(X, 4).equal(usual)
+
+
+def test_speeds_may_be_a_tensor_or_a_function_of_the_width() -> None:
+    X, wanted = rows(2, 3, 5, 8), Rope(8, 500.0).turn(rows(2, 3, 5, 8), 2)
+    for made in (speeds(8, 500.0), partial(speeds, base=500.0), lambda d: speeds(d, 500.0)):
+        assert Rope(8, speeds=made).turn(X, 2).equal(wanted)
+    close(Rope(8, speeds=speeds(8, 500.0).float()).turn(X, 2), wanted, atol=1e-6, rtol=0)
+    assert Rope(8, speeds=torch.zeros(4)).turn(X, 2).equal(X)
+    own = float64([3.0, 0.2])
+    close(Rope(4, speeds=own).turn(X[..., :4], 1)[..., 2:], turned_at(X[..., 2:4], 0.2))
+    assert not Rope(4, speeds=own).state_dict()  # they are no weights
+
+
+def turned_at(X: Tensor, speed: float) -> Tensor:
+    """Pairs at 1, 2, …, turned by hand."""
+    angle = speed * torch.arange(1, 1 + X.shape[-2])
+    c, s, (a, b) = angle.cos(), angle.sin(), X.unbind(-1)
+    return torch.stack([a * c - b * s, a * s + b * c], -1)
+
+
+def test_a_temperature_divides_the_scores_and_not_the_values() -> None:
+    Q, K, V = (rows(2, 3, 5, 8, seed=n) for n in range(3))
+    plain, cool = Rope(8), Rope(8, temperature=0.25)
+    score = plain.turn(Q, 0) @ plain.turn(K, 0).mT
+    close(cool.turn(Q, 0) @ cool.turn(K, 0).mT, score / 0.25)
+    weights = torch.softmax(score / 8**0.5 / 0.25, -1)
+    out, A = cool(Q, K, V, Where(need_weights=True))
+    close(A, weights)
+    close(out, weights @ V)
+
+
+def test_each_axis_turns_pairs_of_its_own() -> None:
+    X, y, x = rows(2, 3, 5, 8), rows(2, 5, seed=1), rows(2, 5, seed=2)
+    core = Rope(8, 100.0, axes=2)
+    with given_from_outside(positions=torch.stack([y, x], -1)):
+        found = core.turn_queries(X, Where())
+    for n in range(2):
+        close(found[n, ..., :4], rotate(X[n, ..., :4], y[n], 100.0))
+        close(found[n, ..., 4:], rotate(X[n, ..., 4:], x[n], 100.0))
+
+
+def test_in_a_plane_only_differences_count_in_either_direction() -> None:
+    Q, K = rows(1, 1, 6, 8), rows(1, 1, 6, 8, seed=1)
+    plane = torch.cartesian_prod(torch.arange(2), torch.arange(3))[None]  # 2 rows of 3 patches
+    core = Rope(8, speeds=float64([1.0, 0.3, 0.7, 0.1]), axes=2)
+
+    def scores(shift: list[float]) -> Tensor:
+        with given_from_outside(positions=plane + torch.tensor(shift)):
+            return core.turn_queries(Q, Where()) @ core.turn_keys(K, Where()).mT
+
+    close(scores([3.5, -8.0]), scores([0.0, 0.0]))
+    with given_from_outside(positions=plane.flip(-1)):
+        other = core.turn_queries(Q, Where()) @ core.turn_keys(K, Where()).mT
+    assert not torch.allclose(other, scores([0.0, 0.0]))  # an axis is not the other one
+
+
 # --- third parties --------------------------------------------------------------------------------
 
 
@@ -242,6 +310,24 @@ def test_bad_input_is_named() -> None:
     refused("i = inf is not finite", rotation, math.inf, 4)
 
 
+def test_bad_speeds_temperatures_and_axes_are_named() -> None:
+    ranges(Rope, d_head=(8, 2), temperature=(2.0,), axes=(1, 1))
+    refused("temperature = 0 divides by zero", Rope, 4, temperature=0.0)
+    refused("temperature = -1.0 is out of range", Rope, 4, temperature=-1.0)
+    refused("speeds has shape (3,), and d_head = 8; give (4,)", Rope, 8, speeds=torch.ones(3))
+    refused("speeds has shape (8,) … give (4,)", Rope, 8, speeds=torch.ones)
+    refused("speeds has shape (4,) … give (2,), one", Rope, 8, speeds=lambda _: speeds(8), axes=2)
+    refused("speeds holds NaN", Rope, 4, speeds=torch.tensor([1.0, math.nan]))
+    refused("base = 500.0 makes speeds, and speeds are given", Rope, 4, 500.0, speeds=speeds)
+    refused("d_head = 6, axes = 2: each axis needs pairs", Rope, 6, axes=2)
+    of_no_kind("speeds is a list; give a tensor", Rope, 4, speeds=[1.0, 0.1])
+    of_no_kind("speeds is a float; give a tensor", Rope, 4, speeds=lambda d: 1.0)
+    of_no_kind("speeds has dtype torch.int64", Rope, 4, speeds=torch.arange(2))
+    X = torch.randn(2, 3, 5, 8)
+    refused("axes = 2: a token has 2 positions", Rope(8, axes=2), X, X, X, Where())
+    refused("heads are 8 numbers wide; make it Rope(8)", Rope(4).turn, X, 0)
+
+
 def test_phasors_in_half_precision_and_of_two_widths() -> None:
     q, k = torch.randn(2, 8)
     for half, exact in zip(phasors(q.half(), k.half(), 3), phasors(q, k, 3), strict=True):
@@ -259,6 +345,20 @@ def turned(core: Rope, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor) -> tuple[T
     return attention(Q, K, V, mask)
 
 
+def turned_slowly(
+    core: Rope, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor
+) -> tuple[Tensor, Tensor]:
+    angle = torch.arange(Q.shape[2])[:, None] * SLOWED
+    hands = torch.polar(torch.full_like(angle, 0.1 * math.log(4) + 1), angle)
+
+    def turned(X: Tensor) -> Tensor:
+        pairs = torch.view_as_complex(X.double().unflatten(-1, (-1, 2)).contiguous())
+        return torch.view_as_real(pairs * hands).flatten(-2).to(X)
+
+    return attention(turned(Q), turned(K), V, mask)
+
+
+SLOWED = float64([0.5, 0.3, 0.02, 0.0])
 CASE = Case(
     lambda: Rope(D),
     turned,
@@ -270,13 +370,23 @@ CASE = Case(
         ),
         (
             "rotary counts from 1",
-            "angle = i[:, None].double() * speeds",
-            "angle = (i[:, None].double() + 1) * speeds",
+            "torch.arange(start, start + X.shape[-2], device=X.device)",
+            "torch.arange(start + 1, start + 1 + X.shape[-2], device=X.device)",
         ),
+        ("rows counted from 1", "i[:, None].double() * speeds", "(i[:, None] + 1.0) * speeds"),
         (
             "halves exchanged",
             "a, b = X.chunk(2, -1)",
             "b, a = X.chunk(2, -1)",
         ),
+        ("scores multiplied by t", "self.temperature**-0.5", "self.temperature**0.5"),
+        ("the scores' own factor on either side", "temperature**-0.5", "temperature**-1.0"),
+        ("axes in turns", "i.repeat_interleave(n, -1)", "i.repeat(1, 1, n)"),
+        ("speeds that nobody uses", "    if speeds is None:\n", "    if True:\n"),
     ],
+    variants={
+        "slowed": Case(
+            lambda: Rope(D, speeds=SLOWED, temperature=yarn_temperature(4.0)), turned_slowly
+        )
+    },
 )

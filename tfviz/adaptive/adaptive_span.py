@@ -29,7 +29,7 @@ from torch import Tensor, nn
 
 from tfviz import _arguments, _fused, _qkv
 from tfviz._arguments import named
-from tfviz.cores import Dense, Where, positions, stored
+from tfviz.cores import Dense, Where, positions, refuse_given_positions, stored
 from tfviz.dense_attention import CAUSAL
 
 __all__ = ["AdaptiveSpan", "Span", "span_attention", "span_definition"]
@@ -157,6 +157,7 @@ class Span(Dense):
 
     def attend(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, Tensor | None]:
         """By blocks where a text asks itself; all pairs for other patterns, padding, kept keys."""
+        refuse_given_positions(type(self).__name__)
         other = where.pattern != CAUSAL or where.crosses or where.attention_mask is not None
         if other or where.need_weights or Q.shape[2] != K.shape[2]:
             return super().attend(Q, K, V, where)

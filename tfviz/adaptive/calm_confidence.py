@@ -140,7 +140,7 @@ def copy_up(block: Block, X: Seq, cache: dict[nn.Module, Kept]) -> None:
         raise ValueError(f"{core!r} does not keep plain keys and values; give the model core=Dense")
     _, K, V, *_ = attend.project(X[:, :0], block.norms[0](X))  # nobody asks
     where = Where(attend.pattern, kept.length, state=kept.state, keep=new.append)
-    where.joined(core.turn(K, kept.length), V)
+    where.joined(core.turn_keys(K, where), V)
     cache[attend] = kept.followed_by(new, X.shape[1])
 
 

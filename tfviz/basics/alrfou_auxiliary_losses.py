@@ -30,6 +30,7 @@ from torch import Tensor, nn
 
 from tfviz import _arguments
 from tfviz._arguments import named
+from tfviz.cores import places
 from tfviz.models.blocks import Block, Embedding, Logits, Seq, Tokens, post_norm, pre_norm
 from tfviz.models.padding import each_text_alone
 from tfviz.patterns import causal
@@ -99,7 +100,7 @@ class DeepCharacterModel(nn.Module):
 
     def states(self, t: Tokens) -> Iterator[Seq]:
         """What leaves each layer, the first one first."""
-        X, i = self.embed(t), torch.arange(t.shape[1])
+        X, i = self.embed(t), places(0, len(t), t.shape[1], t.device)
         for n, block in enumerate(self.blocks):
             X = block(X + self.P[n](i) if n < len(self.P) else X)
             yield X

@@ -3,22 +3,28 @@
     bytes = 2 · B · L · N · h_kv · d_h · b
 
 K and V of L tokens for each of N layers and h_kv heads, b bytes a number. Pope et al. 2022 (arXiv
-2211.05102) size it. A window or a compression of the cache is not counted here.
+2211.05102) size it. `cache_bytes_of` asks a model, which may keep less: only a window, say.
 
 >>> cache_bytes(L=4096, N=42, h_kv=8, d_head=256, b=2) / 2**30
 1.3125
+>>> near = GPT(vocab=11, d=8, h=2, N=1, pattern=sliding_window(lookback=2))
+>>> cache_bytes_of(near, L=4096) == cache_bytes(L=3, N=1, h_kv=2, d_head=4, b=4)
+True
 """
 
 from __future__ import annotations
 
-from torch import Tensor
-from torch.utils._pytree import tree_leaves
+import copy
+
+import torch
 
 from tfviz import _arguments
 from tfviz._arguments import named
 from tfviz.cores import Cache
+from tfviz.models.gpt import GPT
+from tfviz.patterns import sliding_window as sliding_window  # for the example above
 
-__all__ = ["cache_bytes", "kept_bytes", "token_flops"]
+__all__ = ["cache_bytes", "cache_bytes_of", "kept_bytes", "token_flops"]
 
 
 @named
@@ -34,8 +40,25 @@ def cache_bytes(L: int, N: int, h_kv: int, d_head: int, b: int = 2, batch: int =
 @named
 def kept_bytes(cache: Cache) -> int:
     """What the cache of a model holds, counted tensor by tensor."""
-    states = [kept.state for kept in (cache or {}).values()]
-    return sum(x.numel() * x.element_size() for x in tree_leaves(states) if isinstance(x, Tensor))
+    return sum(kept.bytes for kept in (cache or {}).values())
+
+
+@torch.no_grad()
+@named
+def cache_bytes_of(model: GPT, L: int, batch: int = 1) -> int:
+    """What the cache of a model holds after L tokens, in the model's own type of numbers.
+
+    The model is asked itself, on the meta device, where nothing is computed; so windows, shared
+    heads and states of one size count as what they are. The model stays as it is.
+    """
+    shapes = copy.deepcopy(model).to("meta").eval()
+    t = torch.zeros(
+        _arguments.integer("batch", batch, 1), _arguments.integer("L", L, 0), device="meta"
+    )
+    cache: Cache = {}
+    if L:
+        shapes(t.long(), cache)
+    return kept_bytes(cache)
 
 
 @named

@@ -6,10 +6,17 @@
 LN: Ba, Kiros, Hinton 2016 (arXiv 1607.06450). Post-norm is Vaswani et al. 2017; pre-norm came soon
 after; Xiong et al. 2020 (arXiv 2002.04745) compare their gradients. The two orders themselves are
 `tfviz.models.blocks.post_norm` and `pre_norm`, because the models use them; here are LN, orders
-with a part left out, and what to measure. RMSNorm is Zhang and Sennrich 2019 (arXiv 1910.07467).
+with a part left out, and what to measure.
+
+    RMSNorm(x) = γ ⊙ x/√(Σ_c x_c²/d + ε)
+
+RMSNorm is Zhang and Sennrich 2019 (arXiv 1910.07467), equation 4, which has no ε; here it stands
+under the root, as in Llama and in torch.
 
 >>> [round(x, 2) for x in layer_norm(torch.tensor([1.0, 2.0, 3.0])).tolist()]
 [-1.22, 0.0, 1.22]
+>>> [round(x, 2) for x in rms_norm(torch.tensor([1.0, 2.0, 3.0])).tolist()]
+[0.46, 0.93, 1.39]
 """
 
 from __future__ import annotations
@@ -18,7 +25,7 @@ from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from tfviz import _arguments
 from tfviz._arguments import named
@@ -26,7 +33,7 @@ from tfviz.models.blocks import Layer, Stack
 from tfviz.models.blocks import post_norm as post_norm  # two of the orders of this room
 from tfviz.models.blocks import pre_norm as pre_norm
 
-__all__ = ["layer_norm", "layer_norm_jacobian", "rms_norm", "signals"]
+__all__ = ["RMSNorm", "layer_norm", "layer_norm_jacobian", "rms_norm", "signals"]
 
 
 HALF = (torch.float16, torch.bfloat16)  # computed in float32: a square of 256 overflows float16
@@ -62,6 +69,31 @@ def rms_norm(
     if X.dtype in HALF:
         return rms_norm(X.float(), gamma, eps).to(X.dtype)
     return gamma * X / ((X**2).mean(-1, keepdim=True) + eps).sqrt()
+
+
+class RMSNorm(nn.Module):
+    """`rms_norm` with a trained γ, for `Block(…, norm=RMSNorm)`: X (…, d) → (…, d).
+
+    `weight` is γ, (d,), and begins at 1; torch's `nn.LayerNorm` and `nn.RMSNorm` call it so.
+    Raises ValueError for rows of another width. Zhang and Sennrich 2019 (arXiv 1910.07467).
+
+    >>> RMSNorm(2, eps=0.0)(torch.tensor([[3.0, 3.0], [-4.0, 4.0]])).tolist()
+    [[1.0, 1.0], [-1.0, 1.0]]
+    """
+
+    @named
+    def __init__(self, d: int, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.eps = _arguments.real("eps", eps, 0.0)
+        self.weight = nn.Parameter(torch.ones(_arguments.integer("d", d, 1)))
+
+    @named
+    def forward(self, X: Float[Tensor, "*L d"]) -> Float[Tensor, "*L d"]:
+        if X.shape[-1:] != self.weight.shape:
+            raise ValueError(
+                f"X has shape {tuple(X.shape)}; give rows of {len(self.weight)} numbers, as d says"
+            )
+        return rms_norm(X, self.weight, self.eps)
 
 
 def _columns(X: Tensor, **given: Tensor | float) -> None:

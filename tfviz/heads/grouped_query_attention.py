@@ -96,11 +96,13 @@ class Grouped(Dense):
     a time, as in training, it is `Dense`: there each key serves many rows anyway.
     """
 
+    by_distance = True
+
     def attend(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, Tensor | None]:
         (b, h, Lq, _), h_kv = Q.shape, K.shape[1]
         if Lq != 1 or where.need_weights:
             return super().attend(Q, K, V, where)
-        mask = visible(where.pattern, 1, K.shape[2], where.attention_mask, Q.device)
+        mask = visible(where.pattern, 1, K.shape[2], where.attention_mask, Q.device, where.at)
         if mask is not None and mask.dim() > 2 and mask.shape[-3] > 1:  # a row for each head
             mask = mask.expand(b, h, 1, -1).reshape(b, h_kv, h // h_kv, -1)
         out = _fused.attention(Q.reshape(b, h_kv, h // h_kv, -1), K, V, mask)

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from tfviz import _arguments, _fused
 from tfviz._arguments import named
-from tfviz.cores import Dense, Where, positions
+from tfviz.cores import Dense, Where, positions, refuse_given_positions
 from tfviz.dense_attention import CAUSAL
 
 __all__ = ["Alibi", "key_bias", "slopes"]
@@ -67,6 +67,7 @@ def with_places(
 class Alibi(Dense):
     """ALiBi as the core of a layer of h heads; nothing in it is learned."""
 
+    by_distance = True
     m: Tensor
 
     @named
@@ -87,6 +88,7 @@ class Alibi(Dense):
 
         In half precision far places would be rounded: there, and everywhere else, by the bias.
         """
+        refuse_given_positions("Alibi")
         at_once = (
             where.pattern == CAUSAL and where.attention_mask is None and Q.shape[2] == K.shape[2]
         )

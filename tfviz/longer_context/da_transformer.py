@@ -90,6 +90,8 @@ def da_attention(
 class DA(Dense):
     """The core of a layer of h heads, with their α and β."""
 
+    by_distance = True
+
     @named
     def __init__(self, h: int) -> None:
         super().__init__()

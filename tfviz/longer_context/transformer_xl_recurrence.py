@@ -31,9 +31,10 @@ from torch import Generator, Tensor, nn
 
 from tfviz import _arguments
 from tfviz._arguments import named
-from tfviz.cores import CAUSAL, Cache, Dense, Kept, Where, same_texts
+from tfviz.cores import CAUSAL, Cache, Dense, Kept, Where, refuse_given_positions, same_texts
 from tfviz.models.blocks import Memory, MultiHeadAttention, Seq, Tokens
 from tfviz.models.gpt import GPT
+from tfviz.past import Past
 from tfviz.patterns.pattern import Pattern
 from tfviz.position.xl_relative import XL
 from tfviz.training import Loss
@@ -63,13 +64,14 @@ class Recurrent(MultiHeadAttention):
                 "segments of one text have no padding and read no other sequence; leave out "
                 "attention_mask and memory"
             )
+        refuse_given_positions("a memory of segments")
         past = self.past(where.state, X)  # (b, n, d), gets no gradient
         n = past.shape[1]
         if where.keep:
             _check_distances(self.pattern, where.start, n, X.shape[1])
         Q, K, V = self.project(X, torch.cat([past, X], 1))  # n + L keys and values
         assert isinstance(self.core, Dense)
-        before = (self.core.turn(K[:, :, :n], 0), V[:, :, :n])
+        before = (self.core.turn_keys(K[:, :, :n], Where(self.pattern)), V[:, :, :n])
         weights = where.need_weights or self.asks
         inside = Where(self.pattern, n, need_weights=weights, state=before)
         heads, A = self.core(Q, K[:, :, n:], V[:, :, n:], inside)
@@ -126,10 +128,7 @@ def saved(model: nn.Module, cache: Cache) -> dict[str, tuple[int, Any]]:
     if any(module not in names for module in cache or {}):
         raise ValueError("cache is another model's; give that of this one")
     plain = {names[module]: kept for module, kept in (cache or {}).items()}
-    return {
-        name: (length, state if isinstance(state, Tensor) else tuple(state))
-        for name, (length, state) in plain.items()
-    }
+    return {name: (length, _plain(state)) for name, (length, state) in plain.items()}
 
 
 def resumed(model: nn.Module, state: dict[str, tuple[int, Any]]) -> dict[nn.Module, Kept]:
@@ -137,7 +136,18 @@ def resumed(model: nn.Module, state: dict[str, tuple[int, Any]]) -> dict[nn.Modu
     modules = dict(model.named_modules())
     if unknown := state.keys() - modules.keys():
         raise ValueError(f"state has {sorted(unknown)}, which this model has not; take its own")
-    return {modules[name]: Kept(*kept) for name, kept in state.items()}
+    return {modules[name]: Kept(length, _again(kept)) for name, (length, kept) in state.items()}
+
+
+def _plain(state: Any) -> Any:
+    """Tensors and numbers alone: rows of a past beside the positions where they stood."""
+    if isinstance(state, Past):
+        return {"rows": state.gather(), "runs": state.runs}
+    return state if isinstance(state, Tensor) else tuple(state)
+
+
+def _again(state: Any) -> Any:
+    return Past.of(state["rows"], state["runs"]) if isinstance(state, dict) else state
 
 
 def streams(ids: Tokens, b: int) -> Tokens:

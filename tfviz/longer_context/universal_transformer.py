@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from tfviz import _arguments
 from tfviz._arguments import named
-from tfviz.cores import Cache, Kept, levels
+from tfviz.cores import Cache, Kept, levels, places
 from tfviz.longer_context.ut_time_position_signal import TimePosition
 from tfviz.models.blocks import AttentionMask, Block, Memory, Seq, Stack
 from tfviz.models.blocks import post_norm as post_norm  # for the example above
@@ -66,7 +66,7 @@ class Universal(nn.Module):
         cache: Cache = None,
     ) -> Seq:
         kept = (cache or {}).get(self, Kept())
-        i = torch.arange(kept.length, kept.length + X.shape[1], device=X.device)
+        i = places(kept.length, len(X), X.shape[1], X.device)
         parts = [m for m in (self.block.attend, self.block.cross) if m is not None]
         states = []
         for t in range(1, self.T + 1):
@@ -84,7 +84,7 @@ class Universal(nn.Module):
     @torch.no_grad()
     def states(self, X: Seq) -> list[Seq]:
         """H^0 … H^T."""
-        found, i = [X], torch.arange(X.shape[1], device=X.device)
+        found, i = [X], places(0, len(X), X.shape[1], X.device)
         for t in range(1, self.T + 1):
             found.append(self.block(self.told(found[-1], i, t)))
         return found

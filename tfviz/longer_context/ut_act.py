@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from tfviz import _arguments, _fused
 from tfviz._arguments import named
-from tfviz.cores import CAUSAL, FULL, Cache, Dense, levels, stored
+from tfviz.cores import CAUSAL, FULL, Cache, Dense, levels, refuse_given_positions, stored
 from tfviz.longer_context.act import Pondered, ponder
 from tfviz.longer_context.universal_transformer import Model, Universal, universal
 from tfviz.models.blocks import AttentionMask, Memory, MultiHeadAttention, Seq, post_norm
@@ -75,6 +75,8 @@ class Halting(Universal):
                 "a cache would have to keep keys and values of all T steps, also of those that no "
                 "position has taken yet: call the model without one"
             )
+        if self.signal is not None:
+            refuse_given_positions("Halting")
         b, L, d = X.shape
         own = attention_mask if memory is None else None
         running = None if own is None else own.flatten().nonzero().squeeze(1)

@@ -1,5 +1,6 @@
 """What the models are made of. Vaswani et al. 2017 (arXiv 1706.03762), sections 3.1 to 3.5.
 
+>>> import torch
 >>> X = torch.randn(1, 5, 8)
 >>> Stack(2, d=8, h=2)(X).shape
 torch.Size([1, 5, 8])
@@ -14,7 +15,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypedDict, Unpack, cast
 
-import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -32,6 +32,7 @@ from tfviz.cores import (
     levels,
     made,
     outside_inference,
+    places,
     stored,
     stored_before_cores,
     takes,
@@ -377,7 +378,10 @@ class Stack(nn.Module):
 
 
 class Embedding(nn.Embedding):
-    """scale · E[t_i] + p_i for the tokens t_i; `positions` gives the rows p_i for the places i."""
+    """scale · E[t_i] + p_i for the tokens t_i; `positions` gives the rows p_i for the places i.
+
+    Places are 0, 1, …, or those of `given(positions=…)`.
+    """
 
     @named
     def __init__(self, vocab: int, d: int, positions: Positions = None, scale: float = 1.0) -> None:
@@ -388,9 +392,11 @@ class Embedding(nn.Embedding):
     @named
     def forward(self, t: Tokens, cache: Cache = None) -> Seq:
         past = next((kept.length for kept in (cache or {}).values()), 0)
-        i = torch.arange(past, past + indices("t", t, 2).shape[1], device=t.device)
+        b, L = indices("t", t, 2).shape
         X = self.scale * super().forward(tokens("t", t, self.num_embeddings))
-        return X if self.positions is None else X + self.positions(i).to(X.dtype)
+        if self.positions is None:
+            return X
+        return X + self.positions(places(past, b, L, t.device)).to(X.dtype)
 
 
 def encoding(positions: Any) -> Positions:

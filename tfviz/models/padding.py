@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
 from tfviz._arguments import indices, named
-from tfviz.cores import Cache, Kept, Seen, Where, given
+from tfviz.cores import Cache, Kept, Seen, Where, given, given_positions
 
 Mask = Bool[Tensor, "b L"]
 
@@ -139,8 +139,11 @@ def written_alone(generate: Callable[..., Tensor]) -> Callable[..., Tensor]:
         def reads(new: Tensor, cache: dict[nn.Module, Kept]) -> Tensor:
             if cache:  # it knows the padding
                 return model(new, cache)
-            logits = model(new, cache, attention_mask=real)
-            return logits[torch.arange(len(t), device=t.device), last][:, None]
+            L = real.shape[1]
+            after = real.new_ones(len(t), new.shape[1] - L)  # tokens that were written or guessed
+            logits = model(new, cache, attention_mask=torch.cat([real, after], 1))
+            first = logits[torch.arange(len(t), device=t.device), last][:, None]
+            return torch.cat([first, logits[:, L:]], 1)
 
         return generate(reads, t, *more, **named)
 
@@ -158,10 +161,12 @@ def begun_alone(search: Callable[..., Any]) -> Callable[..., Any]:
         attention_mask: Bool[Tensor, "L"] | None = None,
         **named: Any,
     ) -> Any:
-        if attention_mask is not None:
-            mask = attention_mask[None] if isinstance(attention_mask, Tensor) else attention_mask
-            prompt = prompt[checked(mask, indices("prompt", prompt, 1)[None], 0)[0]]
-        return search(next_log_p, prompt, *more, **named)
+        if attention_mask is None:
+            return search(next_log_p, prompt, *more, **named)
+        mask = attention_mask[None] if isinstance(attention_mask, Tensor) else attention_mask
+        real = checked(mask, indices("prompt", prompt, 1)[None], 0)
+        with given(**_given_to(torch.tensor([0]), real.cpu())):
+            return search(next_log_p, prompt[real[0]], *more, **named)
 
     return _told(call, search)
 
@@ -219,8 +224,7 @@ def _read(
         if not len(columns):
             continue
         at = rows.to(t.device)[:, None], columns.to(t.device)
-        outside = Where().given.items()  # a row for each text, or one for all
-        with given(**{n: x[rows] if x.dim() > 1 and len(x) == b else x for n, x in outside}):
+        with given(**_given_to(rows, real)):
             part = run(t[at], own if keeps else None, at)
         out = part.new_zeros(b, L, *part.shape[2:]) if out is None else out
         out = out.index_put(at, part)
@@ -234,6 +238,22 @@ def _read(
             "token in t; give True at tokens"
         )
     return out, Apart(group, row, real, caches)
+
+
+def _given_to(rows: Tensor, real: Mask) -> dict[str, Tensor]:
+    """What is given from outside, for these texts: a row for each, or one for all. Of positions,
+    only those of tokens are left, and those of what comes later.
+
+    Raises TypeError or ValueError for positions that do not fit to all that was read.
+    """
+    (b, n), outside = real.shape, dict(Where().given)
+    P = outside.get("positions")
+    if P is not None:
+        given_positions(0, n, b, P.shape[2] if isinstance(P, Tensor) and P.dim() == 3 else 1)
+        column = min(1, P.dim() - 1)
+        there = torch.cat([real[rows[0]].nonzero()[:, 0], torch.arange(n, P.shape[column])])
+        outside["positions"] = P.index_select(column, there.to(P.device))
+    return {name: x[rows] if x.dim() > 1 and len(x) == b else x for name, x in outside.items()}
 
 
 def _rows(cache: dict[nn.Module, Kept], rows: Tensor) -> dict[nn.Module, Kept]:

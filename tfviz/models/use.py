@@ -6,7 +6,7 @@ torch.Size([1, 5])
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,12 +16,12 @@ from torch import Tensor, nn
 
 from tfviz import _arguments
 from tfviz._arguments import named
-from tfviz.cores import Cache
+from tfviz.cores import Kept
 from tfviz.models.blocks import Mixer
 from tfviz.models.gpt import GPT
 from tfviz.models.padding import written_alone
 
-__all__ = ["attention_weights", "generate", "greedy", "maps", "watched"]
+__all__ = ["attention_weights", "generate", "greedy", "maps", "took_back", "watched"]
 
 
 @contextmanager
@@ -94,18 +94,54 @@ def generate(
     t: Int[Tensor, "b L"],
     steps: int,
     pick: Callable[[Tensor], Tensor] = greedy,
+    draft: Callable[[Tensor], Tensor] | None = None,
 ) -> Int[Tensor, "b L+steps"]:
     """The tokens t and `steps` more: `pick` chooses each from the logits (b, vocab) of its place.
 
-    Keys and values are kept, so that each token costs one row of attention. Raises ValueError
-    without a first token.
+    Keys and values are kept, so that each token costs one row of attention. A `draft` guesses how
+    the tokens so far go on, (b, n) → (b, m); the model reads its guesses at once, keeps those that
+    `pick` would have chosen, too, and takes back the others. So the tokens are the same for any
+    draft, if `pick` always chooses the same of the same logits.
+
+    Raises ValueError without a first token, and for a draft that guesses for other texts.
     """
-    _arguments.integer("steps", steps, 0)
+    steps = _arguments.integer("steps", steps, 0)
     if not t.numel():
         raise ValueError(f"t has shape {tuple(t.shape)}; give at least one token to begin with")
-    cache: Cache = {}
-    new = t
-    for _ in range(steps):
-        new = pick(model(new, cache)[:, -1])[:, None]
-        t = torch.cat([t, new], 1)
+    cache: dict[nn.Module, Kept] = {}
+    L, read = t.shape[1], 0
+    while t.shape[1] < L + steps:
+        guessed = t[:, :0] if draft is None else _guessed(draft, t, L + steps - t.shape[1] - 1)
+        before, n = dict(cache), guessed.shape[1]
+        logits = model(torch.cat([t[:, read:], guessed], 1), cache)[:, -n - 1 :]
+        chosen = torch.stack([pick(logits[:, k]) for k in range(n + 1)], 1)
+        right = (chosen[:, :-1] == guessed).all(0).cumprod(0)  # of all texts, from the first one on
+        t, read = torch.cat([t, chosen[:, : int(right.sum()) + 1]], 1), t.shape[1] + n
+        if read > t.shape[1] - 1:
+            read = took_back(cache, before, t.shape[1] - 1)
     return t
+
+
+def _guessed(draft: Callable[[Tensor], Tensor], t: Tensor, most: int) -> Tensor:
+    guessed = draft(t)[:, :most]
+    if len(guessed) != len(t):
+        raise ValueError(
+            f"draft guesses for {len(guessed)} texts, t has {len(t)}; give a function that goes on "
+            "with each of them"
+        )
+    return guessed
+
+
+def took_back(cache: dict[nn.Module, Kept], before: Mapping[nn.Module, Kept], length: int) -> int:
+    """How many tokens a cache has read when it is as if it had read so many at the most.
+
+    Rows are cut. Where something sums up the past instead, or has left rows out, all is again as it
+    was `before`: from there on the tokens must be read again.
+    """
+    try:
+        cut = {module: kept.cut(length) for module, kept in cache.items()}
+    except ValueError:
+        cut = {**before}
+    cache.clear()
+    cache.update(cut)
+    return next((kept.length for kept in cut.values()), 0)

@@ -131,8 +131,11 @@ class Pattern(ABC):
         """
         return self.rows(torch.arange(_arguments.integer("L", L, 1), device=device), L)
 
-    def rows(self, i: Int[Tensor, " n"], L: int) -> Bool[Tensor, "*h n L"]:
-        """The rows of the mask for the queries i alone: n·L numbers instead of L², where i is.
+    def rows(
+        self, i: Int[Tensor, " n"], L: int, j: Int[Tensor, " m"] | None = None
+    ) -> Bool[Tensor, "*h n m"]:
+        """The rows of the mask for the queries i alone: n·L numbers instead of L², where i is; of
+        the keys j, if they are given, and all others are left out.
 
         Raises ValueError if the pattern is not made for L, or i is outside 0 … L - 1.
         """
@@ -142,15 +145,14 @@ class Pattern(ABC):
                 f"i = {int(i.min())} … {int(i.max())} leaves the positions 0 … {L - 1}; queries "
                 "are among the L keys: give no more queries than keys, or a Boolean mask instead"
             )
-        return self._rows(i, L)
+        return self._rows(i, torch.arange(L, device=i.device) if j is None else j, L)
 
-    def _rows(self, i: Tensor, L: int) -> Tensor:
+    def _rows(self, i: Tensor, j: Tensor, L: int) -> Tensor:
         # heads may lie in the parts: combine masks, not formulas
-        return self.evaluated(lambda pattern: pattern._own_rows(i, L))
+        return self.evaluated(lambda pattern: pattern._own_rows(i, j, L))
 
-    def _own_rows(self, i: Tensor, L: int) -> Tensor:
-        j = torch.arange(L, device=i.device)
-        return self.holds(i[:, None], j[None, :], L).expand(len(i), L)
+    def _own_rows(self, i: Tensor, j: Tensor, L: int) -> Tensor:
+        return self.holds(i[:, None], j[None, :], L).expand(len(i), len(j))
 
     def key_sets(self, L: int) -> list[list[int]]:
         """S_i for every query i: the sorted keys it may use."""
@@ -351,8 +353,8 @@ class PerHead(Pattern):
     def holds(self, i: Index, j: Index, length: int | None = None) -> Any:
         raise ValueError(f"{self!r} differs by head; use .mask(L) or .mask_mod")
 
-    def _own_rows(self, i: Tensor, L: int) -> Tensor:
-        return torch.stack([part._rows(i, L) for part in self.parts])
+    def _own_rows(self, i: Tensor, j: Tensor, L: int) -> Tensor:
+        return torch.stack([part._rows(i, j, L) for part in self.parts])
 
     @property
     def mask_mod(self) -> Callable[[Index, Index, Index, Index], Any]:

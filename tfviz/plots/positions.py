@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfviz import _arguments
-from tfviz.cores import Dense, build
+from tfviz.cores import Dense, Where, build
 from tfviz.plots.figure import Figure
 from tfviz.plots.inputs import as_weights
 from tfviz.plots.matrices import signed_map
@@ -71,7 +71,7 @@ def scores_of_equals(core: Dense, L: int, h: int, d_head: int) -> Float[Tensor, 
     """Scores before the softmax when all queries and keys of a head are the same vector of ones."""
     with torch.no_grad():
         ones = torch.ones(1, h, L, d_head)
-        Q, K = core.turn(ones, 0), core.turn(ones, 0)
+        Q, K = core.turn_queries(ones, Where()), core.turn_keys(ones, Where())
         scores = Q @ K.mT / d_head**0.5
         bias = core.bias(Q, K)
         return (scores if bias is None else scores + bias)[0]

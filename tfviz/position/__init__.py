@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tfviz.cores import Bias, positions
     from tfviz.position.learned_pe import *
     from tfviz.position.rope import *
+    from tfviz.position.rope_scaling import *
     from tfviz.position.shaw_relative import *
     from tfviz.position.sinusoidal_pe import *
     from tfviz.position.t5_relative_bias import *

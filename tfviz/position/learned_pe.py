@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from tfviz import _arguments
 from tfviz._arguments import named
+from tfviz.cores import places
 
 __all__ = ["Learned", "PositionedBlock", "positions_in_every_layer"]
 
@@ -98,7 +99,7 @@ class PositionedBlock(nn.Module):
     ) -> Float[Tensor, "b L d"]:
         kept = (cache or {}).get(self.block.attend)
         past = kept.length if kept else 0  # with a cache, X is what comes after it
-        i = torch.arange(past, past + X.shape[1], device=X.device)
+        i = places(past, len(X), X.shape[1], X.device)
         return self.block(X + self.positions(i), memory, attention_mask, cache)
 
 

@@ -91,6 +91,8 @@ class Shaw(Dense):
     With values=False there is no P^v, and attention need not make its weights.
     """
 
+    by_distance = True
+
     @named
     def __init__(self, d_head: int, k: int, *, values: bool = True) -> None:
         super().__init__()

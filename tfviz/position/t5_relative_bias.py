@@ -81,6 +81,8 @@ class T5Bias(Dense):
     must differ by several units to matter: a short training needs a scale above 1.
     """
 
+    by_distance = True
+
     @named
     def __init__(
         self,

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from tfviz import _arguments
 from tfviz._arguments import named
-from tfviz.cores import Dense, Where, sees_ahead
+from tfviz.cores import Dense, Where, refuse_given_positions, sees_ahead
 from tfviz.position.sinusoidal_pe import sinusoids
 
 __all__ = ["XL", "four_terms", "rel_shift", "xl"]
@@ -92,6 +92,8 @@ class XL(Dense):
     negative. Otherwise the pattern must be causal.
     """
 
+    by_distance = True
+
     @named
     def __init__(
         self, h: int, d_head: int, *, bidirectional: bool = False, base: float = 10_000.0
@@ -104,6 +106,7 @@ class XL(Dense):
         self.u, self.v = (nn.Parameter(torch.zeros(h, d_head)) for _ in range(2))
 
     def check(self, Q: Tensor, K: Tensor, where: Where) -> None:
+        refuse_given_positions("XL")
         if (Q.shape[1], Q.shape[3]) != self.u.shape:
             raise ValueError(
                 f"{Q.shape[1]} heads are {Q.shape[3]} numbers wide, but this XL is for "

@@ -67,6 +67,8 @@ def gaussian_definition(
 class Gaussian(Dense):
     """The core of a layer of h heads, each with a w and a b to learn, which begin as given."""
 
+    by_distance = True
+
     @named
     def __init__(self, h: int, w: float = 0.1, b: float = -0.1) -> None:
         super().__init__()

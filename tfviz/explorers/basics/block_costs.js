@@ -1,4 +1,4 @@
-// Shares of a block's operations, by length: 8 L d², 4 L² d and 4 L d d_ff.
+// Shares of a block's operations, by length: 8 L d², 4 L² d and, of m matrices, 2 m L d d_ff.
 
 const LENGTHS = tf.declared.knobs.L.of;
 const PARTS = {
@@ -8,13 +8,15 @@ const PARTS = {
 };
 const KEYS = Object.keys(PARTS);
 
-const flops = (L, d, factor) => ({
-  feed: 4 * L * d * d * factor,
+const units = (d, factor) => Math.floor(factor * d + 1e-6); // 8/3 is no whole number
+const matrices = (swiglu) => (swiglu ? 3 : 2);
+const flops = (L, d, factor, swiglu) => ({
+  feed: 2 * matrices(swiglu) * L * d * units(d, factor),
   projections: 8 * L * d * d,
   scores: 4 * L * L * d,
 });
-const shares = (L, d, factor) => {
-  const operations = flops(L, d, factor);
+const shares = (L, d, factor, swiglu) => {
+  const operations = flops(L, d, factor, swiglu);
   return KEYS.map((key) => operations[key] / tf.sum(KEYS.map((one) => operations[one])));
 };
 // the areas are stacked: where that of a part begins
@@ -27,19 +29,26 @@ function amount(x) {
 }
 
 export default tf.explorer({
-  numbers: ({ L, d, factor }) => ({
-    ...flops(L, d, factor),
-    crossing: factor * d,
-    weights: (2 * factor) / (2 * factor + 4),
-  }),
+  numbers({ L, d, factor, swiglu }) {
+    const feed = matrices(swiglu) * units(d, factor);
+    return {
+      ...flops(L, d, factor, swiglu),
+      crossing: feed / 2,
+      weights: feed / (feed + 4 * d),
+    };
+  },
   setup(app) {
     const plane = app.plane({ height: (width) => tf.clamp(width * 0.62, 230, 320) });
-    app.formula("{feed:4 L d d_ff}  +  {projections:8 L d²}  +  {scores:4 L² d}");
+    const [plain, gated] = ["4", "6"].map((each) =>
+      app.formula(`{feed:${each} L d d_ff}  +  {projections:8 L d²}  +  {scores:4 L² d}`),
+    );
     const table = app.table({ columns: ["part", "operations", "share"] });
     app.knob("L", { format: tf.count });
     app.knob("d", { format: tf.count });
-    app.knob("factor", { format: (x) => `${x} d` });
-    const { d: width, factor: times } = app.first;
+    app.knob("factor", { format: (x) => `${tf.sig(x)} d` });
+    app.knob("swiglu");
+    const { d: width, factor, swiglu } = app.first;
+    const times = (matrices(swiglu) * factor) / 2;
     const widths = tf.declared.knobs.d.of;
     const other = 2 * width <= widths.at(-1) ? 2 * width : width / 2;
     app.ask({
@@ -58,14 +67,18 @@ export default tf.explorer({
       near: 0.1 * times * other,
       truth: (numbers) => numbers.crossing,
       then: { d: other },
-      because: "$4 L² d$ and $4 L d d_ff$ are equal where $L = d_ff$, and $d_ff$ grows with $d$.",
+      because: swiglu
+        ? "$4 L² d$ and $6 L d d_ff$ are equal where $L = 1.5 d_ff$, and $d_ff$ grows with $d$."
+        : "$4 L² d$ and $4 L d d_ff$ are equal where $L = d_ff$, and $d_ff$ grows with $d$.",
     });
     const lengths = tf.range(97, (k) => LENGTHS[0] * (LENGTHS.at(-1) / LENGTHS[0]) ** (k / 96));
 
     return (state, numbers) => {
-      const curves = lengths.map((L) => shares(L, state.d, state.factor));
-      const now = shares(state.L, state.d, state.factor);
-      const even = shares(numbers.crossing, state.d, state.factor);
+      plain.hidden = state.swiglu;
+      gated.hidden = !state.swiglu;
+      const curves = lengths.map((L) => shares(L, state.d, state.factor, state.swiglu));
+      const now = shares(state.L, state.d, state.factor, state.swiglu);
+      const even = shares(numbers.crossing, state.d, state.factor, state.swiglu);
       const areas = KEYS.flatMap((key, part) => {
         const { name, ...look } = PARTS[key];
         const top = curves.map((share) => share[part]);
@@ -79,8 +92,8 @@ export default tf.explorer({
         const text = { text: name, at: [lengths[widest], middle], bold: true, term: key };
         return [{ area, ...look, term: key }, top[widest] > 0.09 && text];
       });
-      // dragging the crossing changes the width: it lies at L = factor · d
-      const drag = (L) => ({ d: app.snap("d", L / state.factor) });
+      // dragging the crossing changes the width: it lies at L = m/2 · factor · d, for m matrices
+      const drag = (L) => ({ d: app.snap("d", (2 * L) / (matrices(state.swiglu) * state.factor)) });
       const crossing = `scores and feed-forward cost the same at ${tf.count(numbers.crossing)} tokens`;
       const words = KEYS.map((key, part) => `${PARTS[key].name} ${tf.percent(now[part])}`);
       const sharesText = `: ${words.join(", ")}`;

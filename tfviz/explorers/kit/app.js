@@ -522,6 +522,7 @@ const kit = (about) => {
     uniforms,
     product,
     svd,
+    rmsNorm,
     layerNorm,
     blockStack,
     bytePairs,

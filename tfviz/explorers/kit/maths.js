@@ -130,34 +130,44 @@ function product(A, B, m, n, p, { left = false, right = false } = {}) {
 
 // --- modules with their gradients: {Y, back(dY) -> dX}, for L rows of d numbers
 
-// Each row to mean 0 and variance 1.
-function layerNorm(X, L, d, eps = 1e-5) {
+// Each row to mean square 1.
+function rmsNorm(X, L, d, eps = 1e-5) {
   const Y = new Float64Array(L * d);
-  const sigma = new Float64Array(L);
+  const root = new Float64Array(L);
   for (let i = 0; i < L; i++) {
-    let mean = 0;
     let square = 0;
-    for (let c = 0; c < d; c++) mean += X[i * d + c] / d;
-    for (let c = 0; c < d; c++) square += (X[i * d + c] - mean) ** 2 / d;
-    sigma[i] = Math.sqrt(square + eps);
-    for (let c = 0; c < d; c++) Y[i * d + c] = (X[i * d + c] - mean) / sigma[i];
+    for (let c = 0; c < d; c++) square += X[i * d + c] ** 2 / d;
+    root[i] = Math.sqrt(square + eps);
+    for (let c = 0; c < d; c++) Y[i * d + c] = X[i * d + c] / root[i];
   }
   const back = (dY) => {
-    // (dY − its mean − x̂ times the mean of dY x̂)/σ
+    // (dY − x̂ times the mean of dY x̂)/root
     const dX = new Float64Array(L * d);
     for (let i = 0; i < L; i++) {
-      let mean = 0;
       let along = 0;
-      for (let c = 0; c < d; c++) {
-        mean += dY[i * d + c] / d;
-        along += (dY[i * d + c] * Y[i * d + c]) / d;
-      }
-      for (let c = 0; c < d; c++)
-        dX[i * d + c] = (dY[i * d + c] - mean - Y[i * d + c] * along) / sigma[i];
+      for (let c = 0; c < d; c++) along += (dY[i * d + c] * Y[i * d + c]) / d;
+      for (let c = 0; c < d; c++) dX[i * d + c] = (dY[i * d + c] - Y[i * d + c] * along) / root[i];
     }
     return dX;
   };
   return { Y, back };
+}
+
+// Each row less its mean.
+function centred(X, L, d) {
+  const Y = new Float64Array(L * d);
+  for (let i = 0; i < L; i++) {
+    let mean = 0;
+    for (let c = 0; c < d; c++) mean += X[i * d + c] / d;
+    for (let c = 0; c < d; c++) Y[i * d + c] = X[i * d + c] - mean;
+  }
+  return Y;
+}
+
+// Each row to mean 0 and variance 1.
+function layerNorm(X, L, d, eps = 1e-5) {
+  const { Y, back } = rmsNorm(centred(X, L, d), L, d, eps);
+  return { Y, back: (dY) => centred(back(dY), L, d) };
 }
 
 // Self-attention with one head; W = {q, k, v, o}, each (d, d).
@@ -204,13 +214,36 @@ function feedForward(X, W, L, d) {
   return layer;
 }
 
+// A gate: silu of one product times another; W = {gate (d, n), up (d, n), down (n, d)}. `back` notes
+// ‖∂/∂down‖ as .weights.
+function gatedFeedForward(X, W, L, d) {
+  const n = W.down.length / d;
+  const G = product(X, W.gate, L, d, n);
+  const U = product(X, W.up, L, d, n);
+  const open = G.map((g) => 1 / (1 + Math.exp(-g)));
+  const H = G.map((g, k) => g * open[k] * U[k]);
+  const layer = { Y: product(H, W.down, L, n, d), weights: undefined, back: undefined };
+  layer.back = (dY) => {
+    layer.weights = norm(product(H, dY, n, L, d, { left: true }));
+    const dH = product(dY, W.down, L, d, n, { right: true });
+    const dU = dH.map((x, k) => x * G[k] * open[k]);
+    const dG = dH.map((x, k) => x * U[k] * open[k] * (1 + G[k] * (1 - open[k])));
+    const [gate, up] = [
+      [dG, W.gate],
+      [dU, W.up],
+    ].map(([dM, M]) => product(dM, M, L, n, d, { right: true }));
+    return plus(gate, up);
+  };
+  return layer;
+}
+
 // One module in its place: where the normalisation stands, and whether there is a skip.
-function placed(X, F, order, skips, L, d) {
+function placed(X, F, { order, skips, normalise }, L, d) {
   const same = { Y: X, back: (dX) => dX };
-  const before = order === "pre" ? layerNorm(X, L, d) : same;
+  const before = order === "pre" ? normalise(X, L, d) : same;
   const inner = F(before.Y);
   const sum = skips ? plus(X, inner.Y) : inner.Y;
-  const after = order === "post" ? layerNorm(sum, L, d) : { ...same, Y: sum };
+  const after = order === "post" ? normalise(sum, L, d) : { ...same, Y: sum };
   const back = (dY) => {
     const dSum = after.back(dY);
     const dX = before.back(inner.back(dSum));
@@ -220,12 +253,15 @@ function placed(X, F, order, skips, L, d) {
 }
 
 // Blocks of both modules, one after the other: X before each and after the last, and the modules. What
-// was `made` of the lower blocks is not made again.
-function blockStack(X, blocks, order, skips, L, d, stack = { states: [X], layers: [] }) {
-  const { states, layers } = stack;
+// was `made` of the lower blocks is not made again. No block follows a stream beyond `least` or `most`.
+function blockStack(X, blocks, place, L, d, [least, most], made = { states: [X], layers: [] }) {
+  const { states, layers } = made;
   for (const W of blocks.slice(layers.length)) {
-    const attend = placed(states.at(-1), (x) => selfAttention(x, W, L, d), order, skips, L, d);
-    const feed = placed(attend.Y, (x) => feedForward(x, W, L, d), order, skips, L, d);
+    const size = rms(states.at(-1));
+    if (size < least || size > most) break;
+    const think = W.gate ? gatedFeedForward : feedForward;
+    const attend = placed(states.at(-1), (x) => selfAttention(x, W, L, d), place, L, d);
+    const feed = placed(attend.Y, (x) => think(x, W, L, d), place, L, d);
     states.push(feed.Y);
     layers.push([attend, feed]);
   }
