@@ -192,6 +192,13 @@ class Where:
         state = self.state if self.state is not None else Past()
         return state if isinstance(state, Past) else Past().append(*state)
 
+    def of_all_positions(self, A: Tensor | None) -> Tensor | None:
+        """Weights of the keys that are left, with zeros for those that are gone."""
+        if A is None or self.at is None:
+            return A
+        whole = A.new_zeros(*A.shape[:-1], int(self.at[-1]) + 1)
+        return whole.index_copy(-1, self.at.to(A.device), A)
+
     def whole_text(self, chooses: str, kept: str) -> bool:
         """Whether it is causal, for a core that finds the pairs in a whole text by itself.
 
@@ -598,14 +605,14 @@ class Dense(nn.Module):
         self.check(Q, K, where)
         out, A = self.attend(Q, K, V, where)
         if not self.reads_weights or A is None:
-            return out, A
+            return out, where.of_all_positions(A)
         more = self.values(A)
         if more.shape[-1] != out.shape[-1]:
             raise ValueError(
                 f"V has values of {out.shape[-1]} numbers, and {type(self).__name__} adds vectors "
                 f"of {more.shape[-1]} to them; give values as wide as these"
             )
-        return out + more, A
+        return out + more, where.of_all_positions(A)
 
     def attend(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, Tensor | None]:
         """What is left when queries and keys are turned and the kept keys are there."""
