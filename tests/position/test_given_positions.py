@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from cases import cases
-from laws import Case, H
+from laws import Case
 from public import VOCAB, D, H
 from refusals import of_no_kind, refused
 from torch import Tensor, nn
@@ -19,6 +19,7 @@ from tfviz import attention
 from tfviz.basics.alrfou_auxiliary_losses import DeepCharacterModel
 from tfviz.basics.decoding_strategies import beam_search, next_of
 from tfviz.cores import Dense, Where, given, given_positions
+from tfviz.current.latent_attention import LatentAttention
 from tfviz.longer_context.transformer_xl_recurrence import Recurrent, transformer_xl
 from tfviz.longer_context.universal_transformer import universal
 from tfviz.longer_context.ut_act import halting_universal
@@ -246,7 +247,7 @@ def test_a_core_that_counts_places_reads_given_ones_or_refuses_them(name: str) -
     """Whoever counts is known by this: another order of the keys changes what the last query says,
     though it sees them all."""
     case = DENSE[name]
-    core, (Q, K, V, *_) = case.core(), case.inputs(case.length, H)
+    core, (Q, K, V, *_) = case.core(), case.drawn()
     others = torch.randperm(case.length - 1, generator=torch.Generator().manual_seed(1))
     order = torch.cat([others, torch.tensor([case.length - 1])])
     usual = core(Q, K, V, Where(causal()))[0][:, :, -1]
@@ -256,7 +257,7 @@ def test_a_core_that_counts_places_reads_given_ones_or_refuses_them(name: str) -
     with given(positions=somewhere(case.length)):
         if not counts:
             close(core(Q, K, V, Where(causal()))[0][:, :, -1], usual)
-        elif isinstance(core, Rope):
+        elif isinstance(core, Rope | LatentAttention):
             assert not torch.allclose(core(Q, K, V, Where(causal()))[0][:, :, -1], usual)
         else:
             refused("positions are given … counts places itself", core, Q, K, V, Where(causal()))

@@ -137,7 +137,9 @@ class LatentAttention(Dense):
         if not where.crosses:
             Q, K = self.turn_queries(Q, where), self.turn_keys(K, where)
         K, _, where = where.followed(K, K[..., :0], gaps=True)
-        return self.attend(Q, K, K[..., :d_c] if K.shape[2] > V.shape[2] else V, where)
+        V = K[..., :d_c] if K.shape[2] > V.shape[2] else V
+        out, A = self.attend(Q, K, V, where)
+        return out, where.of_all_positions(A)
 
 
 class Latents(nn.Module):
