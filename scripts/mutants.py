@@ -62,7 +62,9 @@ def named_by_tests() -> list[Mutant]:
                 ):
                     named = {k.arg: k.value for k in keywords}
                     mutants = ast.literal_eval(named.pop("mutants", ast.List([])))
-                    laws = f" tests/test_laws.py tests/test_refusals.py -k {name}"
+                    laws = (
+                        f" tests/test_laws.py tests/test_mixers.py tests/test_refusals.py -k {name}"
+                    )
                     too = laws if core or named else ""  # the laws may notice, too
                     room = f"tfviz/{part}/{name}.py"
                     found += [Mutant(one, room, old, new, tests + too) for one, old, new in mutants]

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from laws import Case, Function
+from mixers import Mixes
 
 TESTS = Path(__file__).parent
 
@@ -35,6 +36,15 @@ def functions() -> dict[str, Function]:
         f"{room}: {name}()": function
         for room, case in cases().items()
         for name, function in case.functions.items()
+    }
+
+
+def mixers() -> dict[str, Mixes]:
+    """The mixers that the cases name: {"average_attention: gated": …}."""
+    return {
+        f"{room}: {name}": mixes
+        for room, case in cases().items()
+        for name, mixes in case.mixers.items()
     }
 
 

@@ -23,6 +23,7 @@ from typing import Any, Literal
 from unittest.mock import patch
 
 import torch
+from mixers import Mixes
 from refusals import of_no_kind, refused
 from three import Three, three
 from three import qkv as heads_of_three
@@ -131,6 +132,7 @@ class Case:
     grows         the largest tensor grows no faster than L to this power;
     sized         … of the core that is made for L tokens, if it is not the same for all
     functions     what it offers of Q, K and V without a model, by name
+    mixers        what it offers from X to Y, by name: see `mixers.py`
     variants      more cores of the same room, by name, each with a case of its own
     but           other laws that do not hold, each with the reason
     mutants       (name, line, the line broken) of the room: its test or a law must notice; literals
@@ -153,6 +155,7 @@ class Case:
     grows: float = 2.0
     sized: Callable[[int], Core] | None = None
     functions: Mapping[str, Function] = field(default_factory=dict)
+    mixers: Mapping[str, Mixes] = field(default_factory=dict)
     variants: Mapping[str, Case] = field(default_factory=dict)
     but: Reasons = field(default_factory=dict)
     mutants: Sequence[tuple[str, str, str]] = ()

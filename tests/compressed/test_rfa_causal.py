@@ -21,6 +21,7 @@ from laws import (
     streamed,
     work_grows_no_faster,
 )
+from mixers import Mixes
 from random_directions import drawn
 from refusals import ranges, refused
 from streams import (
@@ -260,6 +261,33 @@ def defined(made: Any, Q: Tensor, K: Tensor, V: Tensor, mask: Tensor) -> tuple[T
     return rfa_causal.gated_definition(Q, K, V, made.sigma * made.W, log_g, mask)
 
 
+def of_the_token() -> Case:
+    """Gates that the projection made, a with g = σ(a)."""
+
+    def defined(
+        made: Any, Q: Tensor, K: Tensor, V: Tensor, a: Tensor, mask: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        W = made.sigma * made.W
+        return rfa_causal.gated_definition(Q, K, V, W, F.logsigmoid(a[..., 0]), mask)
+
+    def drawn(L: int, h_kv: int) -> tuple[Tensor, ...]:
+        X = qkv(L, h_kv)
+        return (*X, torch.randn(*X[0].shape[:3], 1, dtype=torch.float64))
+
+    return Case(
+        lambda: rfa_causal.GatedRFA(H, D, 6),
+        defined,
+        answers="causal",
+        patterns=laws.CAUSAL,
+        inputs=drawn,
+        more=lambda a: a[..., 0],
+        options={"project": rfa_causal.TokenGates},
+        forgets=True,
+        shares_sum_to_one=False,
+        but={"a_model_takes_it": "gates of its own learn nothing where the token's are given"},
+    )
+
+
 def of_gates(call: Callable[..., Any]) -> Callable[..., Any]:
     def run(Q: Tensor, K: Tensor, V: Tensor) -> Any:
         return call(Q, K, V, drawn(32, max(1, Q.shape[-1])), gates(K.float()).to(K))
@@ -274,6 +302,18 @@ CASE = Case(
     patterns=laws.CAUSAL,
     forgets=True,
     shares_sum_to_one=False,
+    variants={"gates of the token": of_the_token()},
+    mixers={
+        "gates of the token": Mixes(
+            lambda: MultiHeadAttention(
+                8,
+                2,
+                core=partial(rfa_causal.GatedRFA, D=6),
+                project=rfa_causal.TokenGates,
+                pattern=patterns.causal(),
+            )
+        )
+    },
     functions={
         "gated rfa": Function(
             of_gates(rfa_causal.gated_attention), of_gates(rfa_causal.gated_definition)

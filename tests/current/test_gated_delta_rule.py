@@ -12,6 +12,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from laws import Case, Function, H, Inputs, agree_with_gradients, qkv, streamed
+from mixers import Mixes
 from refusals import of_no_kind, refused
 from streams import CAUSAL, it_writes_and_resumes_with_one_size
 from three import three
@@ -273,6 +274,11 @@ CASE = Case(
     inputs=drawn,
     more=gates,
     options=room.gated_delta_net(),
+    mixers={
+        "with its gates": Mixes(
+            lambda: MultiHeadAttention(8, 2, pattern=patterns.causal(), **room.gated_delta_net())
+        )
+    },
     forgets=True,
     shares_sum_to_one=False,
     grows=1.0,

@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 import torch
 from laws import B, Case, H, Inputs, agree_with_gradients, it_resumes_to_the_last_bit, streamed
+from mixers import Mixes
 from refusals import ranges, refused
 from torch import Tensor
 
 from tfviz import GPT, attention, patterns
-from tfviz.cores import Where
+from tfviz.cores import Where, given
 from tfviz.current import latent_attention as room
 from tfviz.models.blocks import MultiHeadAttention
-from tfviz.position.rope import rotate, rotation
+from tfviz.position.rope import Rope, rotate, rotation
 
 D_C, D_R = 6, 4
 Six = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
@@ -178,6 +179,23 @@ def test_it_reads_another_sequence() -> None:
     torch.testing.assert_close(streamed_with(attend, X, memory), attend(X, memory))
 
 
+def test_a_window_keeps_its_window() -> None:
+    attend, cache = layer(), dict[Any, Any]()
+    attend.pattern = patterns.sliding_window(lookback=2)
+    X = torch.randn(2, 12, 32, dtype=torch.float64)
+    torch.testing.assert_close(streamed(attend, X, [5, 1, 6], cache), attend(X))
+    assert [x.shape[2] for x in cache[attend].state] == [3, 3]
+
+
+def test_other_speeds_and_given_positions_turn_it() -> None:
+    speeds, X = torch.tensor([0.5, 0.25]), torch.randn(2, 9, 32, dtype=torch.float64)
+    slow, fast = (layer(rope=partial(Rope, speeds=n * speeds)) for n in (1, 2))
+    wanted = fast(X)
+    assert not torch.allclose(slow(X), wanted)
+    with given(positions=2.0 * torch.arange(9)):
+        torch.testing.assert_close(slow(X), wanted)
+
+
 def streamed_with(attend: MultiHeadAttention, X: Tensor, memory: Tensor) -> Tensor:
     cache: dict[Any, Any] = {}
     return torch.cat([attend(x, memory, None, cache) for x in X.split(1, 1)], 1)
@@ -205,7 +223,6 @@ def test_bad_input_is_named() -> None:
     refused("d_r = 3 is odd … give an even d_r", room.LatentAttention, 3)
     ranges(lambda d_c: room.Latents(8, 2, 4, d_c=d_c, d_r=2), d_c=(3, 1))
     ranges(lambda d_q: room.Latents(8, 2, 4, d_c=2, d_r=2, d_q=d_q), d_q=(3, 1))
-    ranges(lambda base: room.LatentAttention(2, base), base=(10.0, 1.0))
     refused("d_r = 3 is odd", GPT, 11, 16, 2, 1, **room.mla(d_c=2, d_r=3))
 
 
@@ -233,6 +250,11 @@ CASE = Case(
     defined,
     inputs=drawn,
     options=OPTIONS,
+    mixers={
+        "with its notes": Mixes(
+            lambda: MultiHeadAttention(8, 2, pattern=patterns.causal(), **room.mla(d_c=3, d_r=2))
+        )
+    },
     but={
         "values_of_another_width_store_no_scores": "values are the first numbers of the keys",
     },
@@ -243,9 +265,13 @@ CASE = Case(
             "X.split((X.shape[-1] - self.d_r, self.d_r), -1)",
             "X.tensor_split((X.shape[-1] - self.d_r - 2,), -1)",
         ),
-        ("keys that begin anew after a cache", "self.turn_keys(K, where)", "self.turn(K, 0)"),
-        ("values that are kept, too", "where.joined(K, K[..., :0])", "where.joined(K, V)"),
-        ("values of the new tokens alone", "if K.shape[2] > V.shape[2]:", "if False:"),
+        (
+            "keys that begin anew after a cache",
+            "self.turn_keys(K, where)",
+            "self.turn_keys(K, Where())",
+        ),
+        ("values that are kept, too", "followed(K, K[..., :0]", "followed(K, V"),
+        ("values of the new tokens alone", "K[..., :d_c] if K.shape[2] > V.shape[2] else V", "V"),
         ("a note without its norm", "self.norm(C), R", "C, R"),
         ("keys of another sequence that are turned", "if not where.crosses:", "if True:"),
     ],

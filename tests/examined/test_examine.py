@@ -12,12 +12,12 @@ import torch
 from refusals import of_no_kind, refused
 from torch import Tensor, nn
 
-from tfviz.cores import Sparse
+from tfviz.cores import Sparse, Where
 from tfviz.dense_attention import attention
 from tfviz.examined import Examined, examine
 from tfviz.examined.examples import ASKED, MADE
 from tfviz.examined.laws import LAWS
-from tfviz.models.blocks import Block, MultiHeadAttention
+from tfviz.models.blocks import Block, Mixer, MultiHeadAttention
 from tfviz.patterns import causal, sliding_window
 from tfviz.position import Rope
 
@@ -451,3 +451,28 @@ def test_a_function_around_a_module_is_asked_in_its_type() -> None:
     module = nn.MultiheadAttention(16, 2, batch_first=True).eval()
     found = examine(lambda X: module(X, X, X)[0], d=16)
     assert not found.broken and found["gradients"].status == "holds", found
+
+
+class Remembering(Mixer):
+    """Each token with half of the one before it."""
+
+    def __init__(self, forgets: bool) -> None:
+        super().__init__(causal())
+        self.forgets = forgets
+
+    def mixed(self, X: Tensor, memory: Any, where: Where) -> Tensor:
+        empty = where.state is None or self.forgets
+        before = torch.zeros_like(X[:, :1]) if empty else where.state
+        if where.keep:
+            where.keep(X[:, -1:])
+        seen = torch.ones_like(X[..., :1], dtype=torch.bool)
+        if where.attention_mask is not None:
+            seen = where.attention_mask[:, where.start :, None]
+        return X + torch.cat([before, X.masked_fill(~seen, 0.0)], 1)[:, :-1] / 2
+
+
+def test_a_mixer_that_somebody_writes_is_asked_with_its_cache() -> None:
+    """As ours are, wherever it is written."""
+    found = examine(Remembering(False), causal=True, d=8)
+    assert not found.broken and found["padding"].status == found["cache"].status == "holds", found
+    assert [x.law for x in examine(Remembering(True), causal=True, d=8).broken] == ["cache"]

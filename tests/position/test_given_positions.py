@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import laws
 import pytest
 import torch
 from cases import cases
@@ -20,6 +19,7 @@ from tfviz import attention
 from tfviz.basics.alrfou_auxiliary_losses import DeepCharacterModel
 from tfviz.basics.decoding_strategies import beam_search, next_of
 from tfviz.cores import Dense, Where, given, given_positions
+from tfviz.current.latent_attention import LatentAttention
 from tfviz.longer_context.transformer_xl_recurrence import Recurrent, transformer_xl
 from tfviz.longer_context.universal_transformer import universal
 from tfviz.longer_context.ut_act import halting_universal
@@ -28,7 +28,7 @@ from tfviz.models.bert import BERT
 from tfviz.models.encoder_decoder import EncoderDecoder
 from tfviz.models.gpt import GPT
 from tfviz.models.use import generate
-from tfviz.patterns import causal, full, sliding_window
+from tfviz.patterns import causal, full
 from tfviz.position.learned_pe import Learned, positions_in_every_layer
 from tfviz.position.rope import Rope
 from tfviz.position.sinusoidal_pe import Sinusoidal
@@ -63,9 +63,6 @@ READERS: dict[str, Callable[[], nn.Module]] = {
     "rotary": lambda: GPT(VOCAB, D, H, 2, core=Rope),
     "rotary in one of two layers": lambda: GPT(
         VOCAB, D, H, 2, layer=lambda n: {"core": (Dense, Rope)[n]}
-    ),
-    "rotary in a window": lambda: GPT(
-        VOCAB, D, H, 2, core=Rope, pattern=sliding_window(lookback=2)
     ),
     "sinusoids": lambda: GPT(VOCAB, D, H, 2, positions=Sinusoidal(D)),
     "in every layer": in_every_layer,
@@ -250,7 +247,7 @@ def test_a_core_that_counts_places_reads_given_ones_or_refuses_them(name: str) -
     """Whoever counts is known by this: another order of the keys changes what the last query says,
     though it sees them all."""
     case = DENSE[name]
-    core, (Q, K, V, *_) = case.core(), case.inputs(case.length, laws.H)
+    core, (Q, K, V, *_) = case.core(), case.drawn()
     others = torch.randperm(case.length - 1, generator=torch.Generator().manual_seed(1))
     order = torch.cat([others, torch.tensor([case.length - 1])])
     usual = core(Q, K, V, Where(causal()))[0][:, :, -1]
@@ -260,7 +257,7 @@ def test_a_core_that_counts_places_reads_given_ones_or_refuses_them(name: str) -
     with given(positions=somewhere(case.length)):
         if not counts:
             close(core(Q, K, V, Where(causal()))[0][:, :, -1], usual)
-        elif isinstance(core, Rope):
+        elif isinstance(core, Rope | LatentAttention):
             assert not torch.allclose(core(Q, K, V, Where(causal()))[0][:, :, -1], usual)
         else:
             refused("positions are given … counts places itself", core, Q, K, V, Where(causal()))

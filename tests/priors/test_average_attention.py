@@ -18,6 +18,7 @@ from laws import (
     streamed,
     work_grows_no_faster,
 )
+from mixers import Mixes
 from refusals import of_no_kind, ranges, refused
 from streams import CAUSAL, it_refuses_other_texts
 from torch import Tensor, nn
@@ -255,6 +256,12 @@ def test_the_map_of_a_long_text_is_that_of_the_definition() -> None:
 CASE = Case(
     aan.Averages,
     lambda core, Q, K, V, mask: _shown(V, mask),
+    mixers={
+        "with its gates": Mixes(lambda: aan.AverageAttention(8, d_ff=8, pattern=patterns.causal())),
+        "the mean alone": Mixes(
+            lambda: aan.AverageAttention(8, gate=False, pattern=patterns.causal())
+        ),
+    },
     mutants=[
         ("a mean that does not know how many came before", "count * before", "before"),
         ("a sum", "sums / counts.clamp(min=1)", "sums"),

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from tfviz.current.gated_delta_rule import *
     from tfviz.current.hyper_connections import *
     from tfviz.current.latent_attention import *
+    from tfviz.current.output_gate import *
 else:
     from tfviz._door import lazy
 

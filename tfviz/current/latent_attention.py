@@ -31,6 +31,7 @@ that is why the numbers that are turned are apart from the note. The norms are t
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -43,7 +44,7 @@ from tfviz._arguments import named
 from tfviz.cores import Dense, Where
 from tfviz.dense_attention import FULL, attention, heads_attention
 from tfviz.patterns.pattern import Pattern
-from tfviz.position.rope import rotate
+from tfviz.position.rope import Rope
 
 __all__ = [
     "LatentAttention",
@@ -106,36 +107,39 @@ class LatentAttention(Dense):
     """What all heads do with the notes, as a core: `GPT(…, **mla(d_c=…, d_r=…))`.
 
     Keys are [c; r], one head of them, and values their first numbers, c. The last d_r numbers of
-    queries and keys are turned. Keys alone are kept, and values of kept tokens are read in them.
+    queries and keys are turned, by what `rope` makes for d_r numbers: `partial(Rope, speeds=…)` for
+    other speeds. Keys alone are kept, and values of kept tokens are read in them.
     """
 
     @named
-    def __init__(self, d_r: int, base: float = 10_000.0) -> None:
+    def __init__(self, d_r: int, rope: Callable[[int], Dense] = Rope) -> None:
         super().__init__()
-        self.d_r, self.base = _even(d_r), _arguments.real("base", base, 1.0)
+        self.d_r = _even(d_r)
+        self.rope = rope(d_r) if d_r else Dense()
 
-    def turn(self, X: Float[Tensor, "b h L d"], start: int) -> Float[Tensor, "b h L d"]:
-        if not self.d_r:
-            return X
-        i = torch.arange(start, start + X.shape[2], device=X.device)
+    def turn_queries(self, X: Float[Tensor, "b h L d"], where: Where) -> Float[Tensor, "b h L d"]:
         still, turned = X.split((X.shape[-1] - self.d_r, self.d_r), -1)
-        return torch.cat([still, rotate(turned, i, self.base)], -1)
+        return torch.cat([still, self.rope.turn_queries(turned, where)], -1)
+
+    def turn_keys(self, X: Float[Tensor, "b 1 L d"], where: Where) -> Float[Tensor, "b 1 L d"]:
+        return self.turn_queries(X, where)
 
     @named
     def forward(
         self, Q: Tensor, K: Tensor, V: Tensor, where: Where
     ) -> tuple[Tensor, Tensor | None]:
-        if V.shape[-1] + self.d_r != K.shape[-1]:
+        d_c = V.shape[-1]
+        if d_c + self.d_r != K.shape[-1]:
             raise ValueError(
                 f"V has shape {tuple(V.shape)}, K {tuple(K.shape)}; values are the keys without "
                 f"their last d_r = {self.d_r} numbers: give V = K[..., :{K.shape[-1] - self.d_r}]"
             )
         if not where.crosses:
             Q, K = self.turn_queries(Q, where), self.turn_keys(K, where)
-        K, _ = where.joined(K, K[..., :0])
-        if K.shape[2] > V.shape[2]:
-            V = K[..., : V.shape[-1]]
-        return self.attend(Q, K, V, where)
+        K, _, where = where.followed(K, K[..., :0], gaps=True)
+        V = K[..., :d_c] if K.shape[2] > V.shape[2] else V
+        out, A = self.attend(Q, K, V, where)
+        return out, where.of_all_positions(A)
 
 
 class Latents(nn.Module):
@@ -193,13 +197,15 @@ class LatentHeads(nn.Module):
         return out
 
 
-def mla(*, d_c: int, d_r: int, d_q: int | None = None, base: float = 10_000.0) -> dict[str, Any]:
+def mla(
+    *, d_c: int, d_r: int, d_q: int | None = None, rope: Callable[[int], Dense] = Rope
+) -> dict[str, Any]:
     """The options of a model with latent attention: `GPT(…, **mla(d_c=…, d_r=…))`.
 
     Raises ValueError, when the model is made, for d_r that is odd or negative, d_c and d_q below 1.
     """
     return {
-        "core": partial(LatentAttention, d_r=d_r, base=base),
+        "core": partial(LatentAttention, d_r=d_r, rope=rope),
         "project": partial(Latents, d_c=d_c, d_r=d_r, d_q=d_q),
         "join": partial(LatentHeads, d_c=d_c),
     }

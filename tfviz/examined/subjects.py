@@ -142,9 +142,16 @@ def _adapted(what: Any, d: int | None) -> Subject:
         return _of_x_transformers(what)
     if _three(names):
         return _of_three(what, d or 8)
-    if isinstance(what, nn.Module) and "cache" in names and home.startswith("tfviz."):
+    if isinstance(what, nn.Module) and "cache" in names and _is_ours(what):
         return _with_padding(_of_ours(what, d), what, PADDING)
     return _with_padding(_of_module(what, d), what, [x for x in PADDING if x in names])
+
+
+def _is_ours(module: nn.Module) -> bool:
+    """Whether it takes a cache as our mixers do: one of ours, or anybody's `Mixer`."""
+    from tfviz.models.blocks import Mixer
+
+    return isinstance(module, Mixer) or type(module).__module__.startswith("tfviz.")
 
 
 def first_tensor(answer: Any) -> Tensor:
