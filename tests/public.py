@@ -51,6 +51,7 @@ def modules() -> dict[str, type[nn.Module]]:
 
 VOCAB, D, H, L = 11, 16, 4, 8
 SIZES = {
+    "h_kv": H,
     "vocab": VOCAB, "d": D, "h": H, "N": 2, "d_head": D // H, "d_ff": D, "d_a": 5, "d_k": 4,
     "d_v": 4, "d_s": D, "d_h": D, "d_p": 5, "d_in": D, "d_out": D, "length": L, "max_length": L,
     "S": 8, "R": 2, "k": 2, "m": 4, "m_c": 2, "c": 2, "l": 3, "r": 2, "w": 2, "z": 3, "T": 2,

@@ -831,8 +831,8 @@ BROKEN_LINES = {
         ),
         (
             "no last norm for orders of one's own",
-            "self.norm = nn.Identity() if order is post_norm else nn.LayerNorm(d)",
-            "self.norm = nn.LayerNorm(d) if order is pre_norm else nn.Identity()",
+            "self.norm = nn.Identity() if order is post_norm else normed(norm, d)",
+            "self.norm = normed(norm, d) if order is pre_norm else nn.Identity()",
         ),
     ],
     "tfviz/models/encoder_decoder.py": [
@@ -841,8 +841,8 @@ BROKEN_LINES = {
     "tfviz/dense_attention.py": [
         (
             "queries at the first places of the mask",
-            "torch.arange(Lk - Lq, Lk)",
-            "torch.arange(Lq)",
+            "torch.arange(L - Lq, L, ",
+            "torch.arange(Lq, ",
         ),
     ],
 }

@@ -558,21 +558,24 @@ BROKEN_LINES = {
     "tfviz/models/blocks.py": [
         (
             "a memory that is projected at every token",
-            "memory if where.state is None else memory[:, :0]",
+            "memory[:, :0] if kept and memory is not None else memory",
             "memory",
         ),
         (
             "an attention of one's own that no block makes",
-            "self.attend, self.order = attend(d, h, **attention), order",
-            "self.attend, self.order = MultiHeadAttention(d, h, **attention), order",
-            "attention_of_ones",
+            "self.attend, self.order = mixer(mix, {",
+            "self.attend, self.order = mixer(MultiHeadAttention, {",
+            "attention_of_ones or mixer",
         ),
         (
             "an order whose weights all sublayers share",
-            "nn.ModuleList(order(d) for _ in self.norms)",
-            "nn.ModuleList([order(d)] * len(self.norms))",
+            "nn.ModuleList(order(*sizes) for _ in self.norms)",
+            "nn.ModuleList([order(*sizes)] * len(self.norms))",
         ),
         ("layers that are told nothing of their own", "**more | layer(n)", "**more"),
+        ("a projection that says nothing more", "where = replace(where, more=more[0])", "pass"),
+        ("heads that are joined without X", "self.join(heads, X)", "self.join(heads, 0 * X)"),
+        ("a block that knows no number", '{"n": n} if numbered else {}', "{}"),
     ],
     "tfviz/models/use.py": [
         (

@@ -201,7 +201,10 @@ class Past:
     # --- inside ---
 
     def _last(self) -> tuple[Tensor, ...]:
-        return tuple(x[:, :, self._begin : self._end] for x in self._store.tensors)
+        """Without gradients a part of what has some has none."""
+        whole = self._store.tensors
+        held = whole if torch.is_grad_enabled() else tuple(x.detach() for x in whole)
+        return tuple(x[:, :, self._begin : self._end] for x in held)
 
     def _copy(self) -> Past:
         on = Past()
