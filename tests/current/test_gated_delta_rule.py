@@ -163,6 +163,15 @@ def test_what_it_keeps_has_one_size_and_goes_on() -> None:
     assert cache_bytes_of(gpt(), L=5) == cache_bytes_of(gpt(), L=500) == 2 * 2 * 8 * 8 * 4
 
 
+def test_layers_of_it_stand_among_layers_of_attention() -> None:
+    torch.manual_seed(0)
+    model = GPT(11, 16, 2, 4, layer=lambda n: {} if n % 4 == 3 else room.gated_delta_net())
+    model, t, cache = model.double(), torch.randint(11, (2, 80)), dict[Any, Any]()
+    torch.testing.assert_close(streamed(model, t, [70, 1, 9], cache), model(t))
+    kept = [layer.bytes for layer in cache.values()]
+    assert kept == [*3 * [2 * 2 * 8 * 8 * 8], 2 * 2 * 2 * 80 * 8 * 8]  # S, and K and V
+
+
 def test_the_gates_read_the_token() -> None:
     attend, X = layer(), torch.randn(2, 9, 16, dtype=torch.float64)
     made: Any = attend.project
@@ -206,7 +215,7 @@ def test_padding_neither_writes_nor_fades() -> None:
     where = Where(patterns.causal(), attention_mask=there, more=X[3:])
     got = core(*X[:3], where)[0]
     Q, K, V, *more = (torch.cat([x[:, :, :4], x[:, :, 7:]], 2) for x in X)
-    alone = core(Q, K, V, Where(patterns.causal(), more=more))[0]
+    alone = core(Q, K, V, Where(patterns.causal(), more=(*more,)))[0]
     torch.testing.assert_close(got[:, :, 7:], alone[:, :, 4:])
 
 
@@ -234,6 +243,8 @@ def test_bad_input_is_named() -> None:
         call(0 * log_alpha, 0 * beta + edge)
     core = room.GatedDelta()
     refused("where.more is None … project=DeltaGates", core, Q, K, V, CAUSAL)
+    for more, name in ((log_alpha, "a Tensor"), ((log_alpha,), "a tuple")):
+        refused(f"where.more is {name} … give", core, Q, K, V, replace(CAUSAL, more=more))
     refused("leave cross-attention as it is", room.DeltaGates(8, 2, 4, 2), *2 * [Q[0, :, :, :]])
     told = replace(CAUSAL, more=(log_alpha, beta))
     three_masks = replace(told, attention_mask=torch.ones(3, 9).bool())

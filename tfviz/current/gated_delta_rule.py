@@ -202,10 +202,11 @@ class GatedDelta(nn.Module):
                 f"pattern = {where.pattern!r}: a state is written in the order of time, and holds "
                 "all tokens before; give causal attention of a text to itself"
             )
-        if where.more is None:
+        if not isinstance(where.more, tuple) or len(where.more) != 2:
+            made = "None" if where.more is None else f"a {type(where.more).__name__}"
             raise ValueError(
-                "where.more is None, and the gates are missing; give the model a projection that "
-                "makes them: project=DeltaGates, as gated_delta_net() does"
+                f"where.more is {made}, where Gates are due, log α and β; give the model a "
+                "projection that makes them: project=DeltaGates, as gated_delta_net() does"
             )
         K, V = (x.repeat_interleave(Q.shape[1] // x.shape[1], 1) for x in (K, V))
         gates = Gates(*where.more)
