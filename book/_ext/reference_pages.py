@@ -46,6 +46,7 @@ GROUPS = {
     "tfviz.examined": "Anybody's attention, examined",
     "tfviz.models": "Models",
     **{f"tfviz.{part.id}": part.title for part in catalogue.PARTS},
+    "tfviz.current": "What today's models are made of",
     "tfviz.plots": "Plots",
     "tfviz.explorers": "Explorers",
 }
@@ -55,6 +56,8 @@ TAUGHT: Mapping[str, tuple[str, ...]] = {
     "tfviz.basics.cache_cost": ("kv_cache",),
     "tfviz.basics.public_models": ("kv_cache",),
     "tfviz.cores": ("multi_head_attention",),
+    "tfviz.current.gated_delta_rule": ("rfa_causal",),
+    "tfviz.current.latent_attention": ("grouped_query_attention",),
     "tfviz.dense_attention": ("scaled_dot_product_attention",),
     "tfviz.examined.examples": ("causal_masking",),
     "tfviz.examined.laws": ("causal_masking",),
