@@ -213,7 +213,8 @@ def test_the_papers_gate_reads_the_token() -> None:
         wanted = rfa_causal.gated_definition(Q, K, V, W, a.sigmoid().log(), mask)[0]
         torch.testing.assert_close(layer.attended(X, None, Where(pattern))[0], wanted)
         torch.testing.assert_close(streamed(layer, X, [4, 1, 3, 1]), layer(X))
-    assert rfa_causal.TokenGates(8, 2, 4, 2, start=0.75).W_g.bias.sigmoid().eq(0.75).all()
+    begun = rfa_causal.TokenGates(8, 2, 4, 2, start=0.75).W_g.bias.sigmoid()
+    torch.testing.assert_close(begun, torch.full((2,), 0.75))
     alone = three(x.detach() for x in qkv())
     refused(
         "where.more has shape (2, 3)",

@@ -19,6 +19,7 @@ from three import three
 from torch import Tensor
 
 from tfviz import GPT, patterns
+from tfviz.basics.cache_cost import cache_bytes_of
 from tfviz.compressed.delta_rule import read_back
 from tfviz.cores import Where, implied_map
 from tfviz.current import gated_delta_rule as room
@@ -159,6 +160,7 @@ def test_what_it_keeps_has_one_size_and_goes_on() -> None:
         return GPT(11, 16, 2, 2, **room.gated_delta_net())
 
     it_writes_and_resumes_with_one_size(gpt, 2 * 2 * 8 * 8)  # layers, heads, S
+    assert cache_bytes_of(gpt(), L=5) == cache_bytes_of(gpt(), L=500) == 2 * 2 * 8 * 8 * 4
 
 
 def test_the_gates_read_the_token() -> None:

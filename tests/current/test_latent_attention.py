@@ -13,6 +13,7 @@ from refusals import ranges, refused
 from torch import Tensor
 
 from tfviz import GPT, attention, patterns
+from tfviz.basics.cache_cost import cache_bytes, cache_bytes_of
 from tfviz.cores import Where, given
 from tfviz.current import latent_attention as room
 from tfviz.models.blocks import MultiHeadAttention
@@ -158,6 +159,8 @@ def test_a_note_and_a_key_are_kept_of_each_token() -> None:
     torch.testing.assert_close(parts, attend(X))
     state = torch.utils._pytree.tree_leaves(cache[attend].state)
     assert sum(x.numel() for x in state) == 2 * 12 * (D_C + D_R)
+    model = GPT(11, 32, H, 3, **OPTIONS)
+    assert cache_bytes_of(model, L=50) == cache_bytes(50, 3, 1, D_C + D_R, b=4) / 2
 
 
 def test_a_file_goes_on() -> None:

@@ -20,7 +20,7 @@ which may be negative. `gated_delta` makes no such matrix. Within a chunk of tok
 The gates read the token: log α = −e^A softplus(x w_a + b_a) for each head, and β = σ(x w_β). The
 layer ends with RMSNorm, a gate SiLU(x W_z) and W^o. The paper's layer has a convolution over four
 tokens and a SiLU on queries, keys and values besides; we leave both out. Many programs divide
-queries by √d_head, which RMSNorm takes away again.
+queries by √d_head, which RMSNorm undoes.
 
 >>> one = torch.tensor([[[[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]]])
 >>> V = torch.tensor([[[[5.0], [7.0], [9.0]]]])
@@ -231,8 +231,8 @@ class GatedDelta(nn.Module):
 class DeltaGates(nn.Module):
     """In the place of W_qkv: Q, K, V, and the `Gates` of each token and head.
 
-    e^A begins between 0 and 16, and the softplus at w_a = 0 between .001 and .1, both at random, so
-    that some heads forget within a few tokens and others hardly at all.
+    At first e^A is drawn between .01 and 16, and softplus(b_a) between .001 and .1, so that some
+    heads forget within a few tokens and others hardly at all.
     """
 
     @named

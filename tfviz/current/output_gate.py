@@ -5,10 +5,10 @@ of values and W^o, with a gate for each number of each head:
 
     o_im ← o_im ∘ σ(x_i W_m^g)        y_i = [o_i1; …; o_ih] W^o
 
-x_i is what the layer reads, of which its query is made, too. A gate near 0 lets a head say nothing,
-which the softmax, whose weights sum to 1, cannot. Without the gate a value goes through W_m^v and
-W_m^o, which are one matrix of rank d_head; between them now stands what is not linear. The weights
-A are the same with it and without.
+x_i is what the layer reads, after the norm: its query is made of the same row. A gate near 0 lets
+a head say nothing, which a softmax cannot, as its weights sum to 1. Without the gate, a value goes
+through W_m^v and then W_m^o, which together are one matrix of rank d_head at the most; the gate
+puts something between them that is not linear. The weights A stay the same.
 
 >>> import torch
 >>> heads, X = torch.tensor([[[[2.0, 4.0]]]]), torch.tensor([[[1.0]]])
