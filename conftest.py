@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import chrome
+import patience
 import prove
 import psutil
 import pytest
@@ -38,7 +39,6 @@ FIRST = (
 )
 LINES = 15
 HERE_ONLY = "MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1"  # for the browser
-PATIENCE = 300_000  # milliseconds until a page that hangs is given up; not a measurement
 
 # What a shell runs in the background ignores Ctrl-C, which some tests send.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -185,7 +185,7 @@ def page(browser: Any) -> Iterator[Any]:
     Nothing is routed through this process: that would cost time, and the browser's cache.
     """
     context = browser.new_context()
-    context.set_default_timeout(PATIENCE)
+    context.set_default_timeout(patience.milliseconds())
     foreign: list[str] = []
     local = ("file:", "data:", "blob:", "http://localhost", "http://127.0.0.1")
 

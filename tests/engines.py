@@ -25,10 +25,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import patience
 import system
 from websocket import create_connection
 
-PATIENCE = 300  # seconds until a browser that hangs is given up; not a measurement
 # WebDriver's names of keys that write no character
 KEYS = {
     "Backspace": "\ue003",
@@ -72,10 +72,11 @@ HEARD = "is heard, and so was all before it"
 
 def until(state: Callable[[], Any], what: str) -> Any:
     """The first value of `state` that is true."""
-    end = time.monotonic() + PATIENCE
+    limit = patience.seconds()
+    end = time.monotonic() + limit
     while not (value := state()):
         if time.monotonic() > end:
-            raise TimeoutError(f"waited {PATIENCE} s in vain for {what}")
+            raise TimeoutError(f"waited {limit:.0f} s in vain for {what}")
         time.sleep(0.02)
     return value
 
@@ -160,7 +161,7 @@ class ChromiumTab(Tab):
     def __init__(self, page: Any) -> None:
         super().__init__()
         self.page = page
-        page.set_default_timeout(PATIENCE * 1000)
+        page.set_default_timeout(patience.milliseconds())
         page.on("pageerror", lambda error: self.said.append(str(error)))
         page.on("console", self.hear)
 
@@ -270,7 +271,7 @@ PREFERENCES = {
 class FirefoxTab(WebDriverTab):
     def __init__(self, address: str) -> None:
         super().__init__()
-        self.socket = create_connection(address, timeout=PATIENCE, suppress_origin=True)
+        self.socket = create_connection(address, timeout=patience.seconds(), suppress_origin=True)
         self.numbers = itertools.count(1)
         self.send("session.new", capabilities={})
         # in the first tab the keyboard is not the page's
@@ -378,14 +379,15 @@ class WebKitTab(WebDriverTab):
         options = {"binary": str(system.minibrowser()), "args": ["--automation"]}
         wanted = {"alwaysMatch": {"webkitgtk:browserOptions": options}}
         self.address += "/" + self.send("", capabilities=wanted)["sessionId"]
-        self.send("/timeouts", script=PATIENCE * 1000, pageLoad=PATIENCE * 1000)
+        limit = patience.milliseconds()
+        self.send("/timeouts", script=limit, pageLoad=limit)
         self.send("/window/rect", x=0, y=0, width=1280, height=900)
 
     def send(self, path: str, method: str = "POST", **body: Any) -> Any:
         data = json.dumps(body).encode() if method == "POST" else None
         request = urllib.request.Request(self.address + path, data, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            with urllib.request.urlopen(request, timeout=patience.seconds()) as answer:
                 return json.load(answer)["value"]
         except urllib.error.HTTPError as error:
             with error:

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
+import patience
 import pytest
 from book.conftest import LESSONS, Site
-from book.visits import LAZY, PATIENCE, SCROLL, violations
+from book.visits import LAZY, SCROLL, violations
 
 RESTS_ON = (
     "book/assets/**",
@@ -109,7 +110,7 @@ def show(browser: Any, site: Site, gallery: str, theme: str, width: int) -> Show
     )
     page.goto(site.url(FRAME))
     page.evaluate(SCROLL)
-    page.wait_for_function(LAZY, timeout=PATIENCE)
+    page.wait_for_function(LAZY, timeout=patience.milliseconds())
     assert page.evaluate("document.documentElement.dataset.theme") == theme
     shown.explorers = page.locator(".tfviz-explorer").evaluate_all(
         "(hosts) => hosts.map((host) => host.dataset.explorer)"

@@ -16,6 +16,7 @@ from typing import Any
 import lab
 import lab_sheet
 import nbformat
+import patience
 import pytest
 from book.conftest import LESSONS, ROOT
 from book.visits import Site
@@ -200,7 +201,7 @@ def test_a_lesson_opens_by_a_click_and_a_chapter_by_two(
     before = chapter.read_bytes()
     command = [start.python(start.FIRST), clone / "scripts/lab.py"]
     page = browser.new_page(viewport={"width": 1280, "height": 900})
-    page.set_default_timeout(300_000)
+    page.set_default_timeout(patience.milliseconds())
     with lab_sheet.server(command, home, PYTHONPATH=str(ROOT)) as address:
         page.goto(address("").replace("lab/?", "?"))  # whatever it opens on
         links = page.locator(".jp-RenderedMarkdown a:not(.jp-InternalAnchorLink)")

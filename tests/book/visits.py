@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import patience
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,7 +29,6 @@ DESK, PHONE = ("light", 1280), ("dark", 390)
 AGAIN = ["color-contrast", "scrollable-region-focusable", "target-size"]  # see `look`
 
 SMALLEST = 10  # px, of words in a figure as they are on the screen
-PATIENCE = 300_000  # milliseconds, until a page that hangs is given up; not a measurement
 
 WATCH = """
 window.shifts = [];
@@ -280,7 +280,7 @@ def look(browser: Any, site: Site, name: str, theme: str, width: int) -> Visit:
     visit.picture = page.screenshot()
     visit.drawn = page.evaluate(DRAWN)
     page.evaluate(SEEK if phone else SCROLL)
-    page.wait_for_function(LAZY, timeout=PATIENCE)
+    page.wait_for_function(LAZY, timeout=patience.milliseconds())
     page.evaluate("document.fonts.ready")
     visit.shifts = page.evaluate("window.shifts")
     visit.wide = page.evaluate("document.documentElement.scrollWidth")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import lab_sheet
+import patience
 import pytest
 from browser.explorer_laws import AT_REST
 from browser.explorer_site import served, write_site
@@ -57,7 +58,7 @@ def in_a_notebook(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Ite
     """The hosts of all layouts in one notebook."""
     folder = tmp_path_factory.mktemp("lab")
     page = browser.new_page(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
-    page.set_default_timeout(300_000)
+    page.set_default_timeout(patience.milliseconds())
     with lab_sheet.jupyterlab(folder) as address:
         yield lab_sheet.hosts(page, address, folder, LAYOUTS)
         page.close()

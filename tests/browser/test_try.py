@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import patience
 import pytest
 from book.test_in_page import answers, in_a_notebook, plain
 from browser.explorer_site import ASSETS, served
@@ -23,7 +24,6 @@ RESTS_ON = (
 
 ROOT = Path(__file__).parents[2]
 NPM = ROOT / "node_modules"
-PATIENCE = 240_000  # milliseconds; Python starts slowly where others work too
 PAGE = """\
 <!doctype html>
 <html lang="en" data-theme="light"><head><meta charset="utf-8"><title>test</title>
@@ -116,7 +116,7 @@ def visit(page: Any) -> Iterator[Callable[[str], Any]]:
     found: list[str] = []
     page.on("pageerror", lambda error: found.append(str(error)))
     page.on("console", lambda m: found.append(m.text) if m.type == "error" else None)
-    page.set_default_timeout(PATIENCE)
+    page.set_default_timeout(patience.milliseconds())
 
     def go(address: str) -> Any:
         page.goto(address)
@@ -313,7 +313,7 @@ def test_a_file_that_is_missing_is_said(page: Any, server: str) -> None:
     box = begun(page, "ex-before")
     box.get_by_text("✗ Python could not start: its file cannot be loaded.").wait_for()
     page.unroute("**/vendor/python.js")
-    page.set_default_timeout(PATIENCE)
+    page.set_default_timeout(patience.milliseconds())
     assert judged(page, "ex-before", RIGHT)[0] == "passed"
 
 
