@@ -115,6 +115,9 @@ class Mixer(nn.Module):
         cache: Cache = None,
     ) -> Seq:
         """X asks itself, or `memory` if there is one. With a cache, X is what comes after it."""
+        if X.dim() != 3:
+            one = ", X[None] for one" if X.dim() == 2 else ""
+            raise ValueError(f"X has shape {tuple(X.shape)}; give (b, L, d){one}")
         kept, new = (cache or {}).get(self, Kept()), list[Any]()
         crosses, keep = memory is not None, None if cache is None else new.append
         Y = self.mixed(
@@ -132,7 +135,7 @@ class Mixer(nn.Module):
 
     def mixed(self, X: Seq, memory: Memory, where: Where) -> Seq:
         """Y, of X and what `where` brings."""
-        raise NotImplementedError(f"{type(self).__name__} is a mixer; give it `mixed`")
+        raise TypeError(f"{type(self).__name__} has no `mixed`; write mixed(X, memory, where) → Y")
 
     def __getstate__(self) -> dict[str, Any]:
         return stored(self)

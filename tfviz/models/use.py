@@ -21,7 +21,7 @@ from tfviz.models.blocks import Mixer
 from tfviz.models.gpt import GPT
 from tfviz.models.padding import written_alone
 
-__all__ = ["attention_weights", "generate", "greedy", "maps", "took_back", "watched"]
+__all__ = ["attention_weights", "generate", "greedy", "maps", "watched"]
 
 
 @contextmanager
