@@ -32,21 +32,37 @@ CHANGES = {
     "a docstring": ("tfviz/checks.py", '"""', '"""Another word. '),
 }
 
+# as `build_book.restyled` does it, which takes no draft
+RESTYLE = """
+import sys
+from pathlib import Path
+sys.path.insert(0, "book/_ext")
+from book_pages import restyle
+restyle(Path(sys.argv[1]))
+"""
+
 
 def built(folder: Path, out: Path) -> dict[str, bytes]:
     """Every file of the site that a copy of the project becomes."""
-    command = [str(start.python(start.FIRST)), "scripts/build_book.py", "--draft", "--quiet"]
+    run(folder, "scripts/build_book.py", "--draft", "--quiet", "--out", str(out))
+    return files(out / "_build/html")
+
+
+def run(folder: Path, *words: str) -> None:
+    """Python in a copy of the project, by the environment that reads."""
     done = subprocess.run(
-        [*command, "--out", str(out)],
+        [str(start.python(start.FIRST)), *words],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    site = out / "_build/html"
-    files = (file for file in sorted(site.rglob("*")) if file.is_file())
-    return {file.relative_to(site).as_posix(): file.read_bytes() for file in files}
+
+
+def files(site: Path) -> dict[str, bytes]:
+    found = (file for file in sorted(site.rglob("*")) if file.is_file())
+    return {file.relative_to(site).as_posix(): file.read_bytes() for file in found}
 
 
 @pytest.mark.skipif(not exemplars.ALL, reason="builds a book many times: TFVIZ_ALL=1")
@@ -62,6 +78,11 @@ def test_what_is_built_again_is_what_is_built_from_nothing(tmp_path: Path) -> No
         again = built(folder, tmp_path / "again")
         assert again != before, f"{what} changed nothing"
         before = again
+    sheet = (folder / SHEET).read_text("utf-8")
+    (folder / SHEET).write_text(f"{sheet}\n.tf-none {{ color: blue }}\n", "utf-8")
+    run(folder, "-c", RESTYLE, str(tmp_path / "again/_build/html"))
+    again = files(tmp_path / "again/_build/html")
+    assert again != before
     fresh = built(folder, tmp_path / "fresh")
     assert again.keys() == fresh.keys()
     assert not [name for name in fresh if again[name] != fresh[name]]
