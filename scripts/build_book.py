@@ -21,7 +21,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -37,6 +37,10 @@ OURS = (PAGES, PROVEN, ADAPTERS, "lesson ", "notebook ")
 READ = ("tfviz", "tfviz_lab", "tfviz_lessons", "book", "chapters", "teaching/hub", "scripts")
 # GitHub's names for where it runs
 AROUND = ("REPOSITORY", "REPOSITORY_OWNER", "REF_NAME", "SERVER_URL")
+
+
+SHEET = re.compile(r"book/assets/css/[^/]+\.css")
+"""Names of the style sheets that all pages share; no page shows one, and none is told of them."""
 
 
 def digest(files: Iterable[Path], *more: object) -> str:
@@ -85,10 +89,14 @@ def build(
     place = out / "_build"
     with alone(place):
         around = [os.environ.get(f"GITHUB_{name}") for name in AROUND]
-        whole = digest(everything(), sys.version, toc and toc.read_text("utf8"), around)
+        beside = digest([], sys.version, toc and toc.read_text("utf8"), around)
+        files = {str(file.relative_to(ROOT)): kept.digest(file) for file in everything()}
+        whole = kept.digest(beside, files)
         known, doctrees = kept.Kept(place / "kept"), place / ".doctrees"
         there = (place / "html/index.html").exists() and known.holds(PAGES, whole)
         if there and not (fresh or draft) and (not prove or known.holds(PROVEN, whole)):
+            return 0
+        if not (fresh or draft) and restyled(place / "html", known, whole, files, beside, prove):
             return 0
         machine = digest(
             [
@@ -128,10 +136,37 @@ def build(
         if not code:
             known.keep(ADAPTERS, machine)
         if not code and not draft:
-            known.keep(PAGES, whole)
+            known.keep(PAGES, whole, files=files, beside=beside)
             if prove:
                 known.keep(PROVEN, whole)
         return code
+
+
+def only_sheets(before: Mapping[str, str], now: Mapping[str, str]) -> bool:
+    """Whether style sheets were changed since, and nothing else."""
+    changed = {name for name in {*before, *now} if before.get(name) != now.get(name)}
+    return bool(changed) and all(SHEET.fullmatch(name) for name in changed)
+
+
+def restyled(
+    html: Path, known: kept.Kept, whole: str, files: dict[str, str], beside: str, prove: bool
+) -> bool:
+    """Whether new style sheets are all that the last build lacks; then they are written."""
+    record = known.record(PAGES)
+    if record is None or record.get("beside") != beside or not (html / "index.html").exists():
+        return False
+    proven = known.holds(PROVEN, record["digest"])
+    if not only_sheets(record.get("files", {}), files) or (prove and not proven):
+        return False
+    sys.path.insert(0, str(ROOT / "book/_ext"))
+    from book_pages import restyle
+
+    known.forget(PAGES)
+    restyle(html)
+    known.keep(PAGES, whole, files=files, beside=beside)
+    if proven:  # no lesson reads them
+        known.keep(PROVEN, whole)
+    return True
 
 
 @contextmanager

@@ -8,9 +8,10 @@ runs every test. Without it run all tests of the library; of the rest one fixed 
 kind (`tests/exemplars.py`), and what the change touches: what rests on something that is different
 from the state in which this branch has left the default one. Without git these are the exemplars.
 
-Tests belong to groups: those of a file, or of an explorer, a page, a lesson. What a group rests on
-is read from its source (`tfviz_lessons.pieces`). A file of tests that finds things by other ways
-than their names rests on everything, unless it says where it looks:
+Tests belong to groups: those of a file, or of an explorer, a page, a lesson, or the laws of one
+mechanism's case. What a group rests on is read from its source (`tfviz_lessons.pieces`). A file of
+tests that finds things by other ways than their names rests on everything, unless it says where it
+looks:
 
     RESTS_ON = ("book/assets/**", "tests/book/*.py")
 
@@ -108,6 +109,9 @@ APART = {
 }
 """Files whose tests belong to an explorer, a page or a lesson, which stands in their brackets."""
 
+LAW = re.compile(r"tests/test_laws\.py::test_(?:every_case_obeys|a_reason_is_true)\[(\w+)")
+"""The laws of one room, whose case stands in its own test."""
+
 BROWSER = ("book/assets/**", "book/_ext/book_faces.py", "tests/browser/**")
 PAGE = tuple(f"tests/book/{x}.py" for x in ("conftest", "visits", "test_site", "test_figures"))
 LESSON = (
@@ -129,7 +133,9 @@ def clock(file: str) -> str:
 
 
 def group_of(nodeid: str) -> str:
-    """The group of a test: its file, or the explorer, page or lesson that it is about."""
+    """The group of a test: its file, or the explorer, page, lesson or case that it is about."""
+    if law := LAW.match(nodeid):
+        return f"law:{law[1]}"
     file, _, rest = nodeid.partition("::")
     file = file.removesuffix(".py")
     name = re.search(r"\[([\w/]+)", rest)
@@ -238,6 +244,8 @@ class Groups:
             return self._page(name)
         if kind == "lesson":
             return self._lesson(name)
+        if kind == "law":
+            return self._law(name)
         return self._file(self.tree.root / f"{kind}.py")
 
     def digest(self, group: str) -> str:
@@ -293,6 +301,16 @@ class Groups:
     def _lesson(self, name: str) -> dict[str, str]:
         return self.cells(name) | self.same(*PINS, *LESSON, f"{name}.md")
 
+    def _law(self, room: str) -> dict[str, str]:
+        """A case, with the laws; where nobody has such a case, all."""
+        laws = self.tree.root / "tests/test_laws.py"
+        files = self.tree.matching([f"tests/test_{room}.py", f"tests/**/test_{room}.py"])
+        found = self.pieces.of(laws.read_text("utf-8")) if files else self._file(laws)
+        found |= self.same(*PINS, *(f"tests/{x}.py" for x in ("test_laws", "laws", "cases")))
+        for file in files:
+            found |= self._file(self.tree.root / file)
+        return found
+
     def _page(self, name: str) -> dict[str, str]:
         """The page as it was built, with all that lies beside the pages."""
         found = self.same(*PINS, *PAGE)
@@ -315,18 +333,21 @@ class Groups:
     # --- all of them ---
 
     def every(self) -> list[str]:
-        """The groups that may stand apart: explorers, pages, lessons, and all files of tests."""
+        """The groups that may stand apart: explorers, pages, lessons, cases, and all files."""
         files = self.tree.matching(["tests/**test_*.py", "teaching/tests/**test_*.py"])
         drawn = self.tree.matching(["tfviz/explorers/**.js"])
         kit = ("kit", "shared")
         names = [Path(x).stem for x in drawn if Path(x).parent.name not in kit]
         pages = re.findall(r"file: (\S+)", (self.tree.root / "_toc.yml").read_text("utf-8"))
         lessons = [page for page in pages if page.startswith("chapters/")]
+        read = {Path(x).stem.removeprefix("test_"): self.tree.root / x for x in files}
+        rooms = [x for x, file in read.items() if "\nCASE = Case(" in file.read_text("utf-8")]
         return [
             *(name.removesuffix(".py") for name in files),
             *(f"explorer:{name}" for name in names),
             *(f"page:{name}" for name in pages),
             *(f"lesson:{name}" for name in lessons),
+            *(f"law:{name}" for name in rooms),
         ]
 
     def touched(self) -> set[str]:
@@ -345,7 +366,7 @@ class Groups:
         both, found = pieces | changed, set()
         for group in self.every():
             kind, _, name = group.partition(":")
-            if clock(group) == "library" and not name:
+            if clock(group) == "library" and kind in (group, "law"):
                 continue  # it runs in any case
             rests = self.rests_on(group)
             if kind == "page":

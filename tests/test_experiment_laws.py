@@ -1,8 +1,9 @@
-"""What every experiment keeps that brings a tiny configuration: a few steps, and all is said.
+"""What every experiment keeps: a few steps of its first run, and all is said.
 
-The same configuration and seed give the same numbers to the last bit; the random numbers outside
-stay alone; what comes out has the form of what is stored. What only one experiment promises stands
-in a test of its own.
+An experiment is tried as its first run is recorded, but for the number of steps, unless it brings a
+tiny configuration or a reason. The same configuration and seed give the same numbers to the last
+bit; the random numbers outside stay alone; what comes out has the form of what is stored. What only
+one experiment promises stands in a test of its own.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ import tfviz_lab
 from tfviz_lab import records, runner
 
 Result = Any
-SEED = 1
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class Tiny:
     experiment: str
     config: Mapping[str, Any]
     shows: Callable[[Any, Result], bool] = lambda module, result: True
+    seed: int = 1
 
     def __str__(self) -> str:
         return f"{self.experiment}-{'-'.join(str(x) for x in self.config.values())}"
@@ -58,19 +59,59 @@ TINY = [
     Tiny("local_and_global", {"variant": "and labels", "steps": 3}),
     Tiny("ponder_time", {"tau": 0.01, "steps": 2}),
     Tiny("see_and_hear", {"task": "variant", "variant": "joint", "steps": 2}),
+    # its first run unpacks weights into a new model, which draws random numbers of its own
+    Tiny("vit_digits", {"task": "patches", "variant": "patches of 4 × 4", "steps": 2}),
 ]
 
 
-def stored(tiny: Tiny) -> Result:
-    """What is recorded of a run of this seed whose configuration has the same names and texts."""
+FEWEST = {"gated_policy": 10, "position_tables": 20}
+"""So many steps where two are too few: what is reported is a mean over as many."""
+
+LEFT_OUT = {
+    "auxiliary_losses": {"by_layer"},
+    "digits": {"parameters"},
+    "extrapolation": {"parameters"},
+    "family": {"parameters", "threads"},
+    "position_tables": {"cosines"},
+}
+"""What a run says, and its record does not hold."""
+
+SLOW = "it scores so much that its numbers take longer than its training"
+OTHERWISE = {
+    **dict.fromkeys(("band_fit", "decoding", "exits", "head_sharing", "knn_language_model"), SLOW),
+    **dict.fromkeys(("prototypes", "random_features", "rotary", "shared_features"), SLOW),
+    "grouped_decode": "it measures time",
+    "talking_heads_cost": "it measures time",
+    "norm_order": "how many steps it takes is its result",
+    "routed_heads": "what it counts takes no steps of training",
+}
+"""Experiments that are not tried, and why."""
+
+
+def tiny(experiment: str) -> Tiny:
+    """A few steps of the first run of an experiment that brings nothing."""
+    run = tfviz_lab.module_of(experiment).runs()[0]
+    steps = FEWEST.get(experiment, 2)
+    return Tiny(experiment, {**run.config, "steps": steps}, seed=run.seed)
+
+
+BROUGHT = {one.experiment for one in TINY}
+ASKED = [name for name in runner.all_experiments() if name not in {*BROUGHT, *OTHERWISE}]
+
+
+def stored(tiny: Tiny) -> list[Result]:
+    """What is recorded of runs whose configuration has the same names and texts."""
     texts = {name: x for name, x in tiny.config.items() if isinstance(x, str)}
     record = records.load(tiny.experiment)
     assert record, f"{tiny.experiment} has no record"
-    for done in (one for one in record["runs"] if one["run"]["seed"] == SEED):
-        config = done["run"]["config"]
-        if config.keys() == tiny.config.keys() and texts.items() <= config.items():
-            return done["result"]
-    pytest.fail(f"no run of {tiny.experiment} is recorded with {dict(tiny.config)}")
+    found = [
+        done["result"]
+        for done in record["runs"]
+        if done["run"]["config"].keys() == tiny.config.keys()
+        and texts.items() <= done["run"]["config"].items()
+    ]
+    assert found, f"no run of {tiny.experiment} is recorded with {dict(tiny.config)}"
+    return found
 
 
 def unlike(one: Any, other: Any, where: str = "result") -> list[str]:
@@ -88,22 +129,29 @@ def unlike(one: Any, other: Any, where: str = "result") -> list[str]:
     return [] if alike else [f"{where}: {type(one).__name__} and {type(other).__name__}"]
 
 
-@pytest.mark.parametrize("tiny", TINY, ids=str)
+@pytest.mark.parametrize("tiny", [*TINY, *map(tiny, ASKED)], ids=str)
 def test_a_few_steps_repeat_exactly_and_have_the_form_that_is_stored(tiny: Tiny) -> None:
     module = tfviz_lab.module_of(tiny.experiment)
     state = torch.random.get_rng_state()
     first, again = (
-        json.loads(json.dumps(module.measure(dict(tiny.config), SEED), allow_nan=False))
+        json.loads(json.dumps(module.measure(dict(tiny.config), tiny.seed), allow_nan=False))
         for _ in range(2)
     )
     assert first == again, "the same seed gives other numbers"
     assert state.equal(torch.random.get_rng_state()), "it draws from the random numbers outside"
-    assert not unlike(first, stored(tiny))
+    left_out = LEFT_OUT.get(tiny.experiment, set())
+    held = {name: x for name, x in first.items() if name not in left_out}
+    forms = [unlike(held, result) for result in stored(tiny)]
+    assert [] in forms, min(forms, key=len)
     assert tiny.shows(module, first)
 
 
-def test_only_experiments_are_asked() -> None:
-    assert {tiny.experiment for tiny in TINY} <= set(runner.all_experiments())
+def test_every_experiment_is_asked_or_says_why_not() -> None:
+    every = set(runner.all_experiments())
+    assert BROUGHT | OTHERWISE.keys() | LEFT_OUT.keys() | FEWEST.keys() <= every
+    assert not BROUGHT & OTHERWISE.keys()
+    assert {*ASKED} == every - BROUGHT - OTHERWISE.keys()
+    assert all("steps" in one.config for one in map(tiny, ASKED))
 
 
 def test_another_form_is_found() -> None:

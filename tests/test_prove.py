@@ -23,8 +23,10 @@ OTHER = "lesson:chapters/position/rotary"
 LAB, CLOCKS = "explorer:sparse_lab", "explorer:rotary_clocks"
 SITE = "tests/book/test_names"
 CHAPTERS = ("chapters/compressed/low_rank", "chapters/position/rotary", "chapters/sparse/local")
+LAW, OTHER_LAW = "law:linformer", "law:rfa"
+PROOFS = (ROOM, LAWS, LAW)
 TAUGHT = "teaching/tests/course/test_rebuild"
-EVERY = (ROOM, LAWS, LESSON, PAGE, OTHER, LAB, CLOCKS, SITE, TAUGHT)
+EVERY = (ROOM, LAWS, LESSON, PAGE, OTHER, LAB, CLOCKS, SITE, TAUGHT, LAW, OTHER_LAW)
 
 
 def git(folder: Path, *words: str) -> None:
@@ -66,8 +68,8 @@ LINFORMER, ROTARY = "tfviz/compressed/linformer.py", "chapters/position/rotary.m
 DRAWN, SHEET, BREAK = "tfviz/explorers", "book/assets/css/article.css", "\n\n\n"
 CHANGES = {
     # what: (file, old text, new text, groups that must notice, groups that must not)
-    "a function": (LINFORMER, "    return ", "    return +", (ROOM, LAWS, LESSON), (OTHER, CLOCKS)),
-    "a refusal that is gone": (LINFORMER, "raise ValueError", "print", (ROOM, LAWS), (OTHER, LAB)),
+    "a function": (LINFORMER, "    return ", "    return +", (*PROOFS, LESSON), (OTHER, OTHER_LAW)),
+    "a refusal that is gone": (LINFORMER, "raise ValueError", "print", PROOFS, (OTHER, OTHER_LAW)),
     "a doctest": (LINFORMER, ">>> ", ">>> 1 / 0 or ", (ROOM, LAWS), (OTHER, CLOCKS)),
     "data": ("tfviz_lab/results/linformer.json", "{", "{ ", (LESSON, PAGE), (OTHER, LAB)),
     "a script": (at(f"{DRAWN}/*/rotary_clocks.js"), "\n", "\n\n", (CLOCKS, OTHER), (ROOM, LAB)),
@@ -77,7 +79,7 @@ CHANGES = {
     "an adapter": ("book/_ext/book_pages.py", "\n", "\n\n", (PAGE, SITE), (ROOM,)),
     "a pin": ("requirements.txt", "\n", "\n\n", EVERY, ()),
     "a guide": ("docs/walk.md", "\n", "\n\n", (), (ROOM, LAWS, LESSON, PAGE, SITE, TAUGHT)),
-    "a test": (f"{ROOM}.py", "assert", "assert 1 and", (ROOM, LAWS), (LESSON, OTHER)),
+    "a test": (f"{ROOM}.py", "assert", "assert 1 and", PROOFS, (LESSON, OTHER_LAW)),
     "a fixture": ("conftest.py", "\n", "\n\n", EVERY, ()),
     "a sentence": (ROTARY, "\n\n", "\n\nMore.\n\n", (OTHER, TAUGHT), (ROOM, LAWS, LESSON, PAGE)),
     "a comment": ("tfviz/cores.py", BREAK, f"{BREAK}# why\n", (LAWS, SITE), (ROOM, LESSON, OTHER)),
@@ -135,10 +137,15 @@ def test_without_git_nothing_is_touched_and_all_is_found(tmp_path: Path) -> None
 
 
 def test_a_plan_runs_the_library_the_exemplars_and_what_is_touched() -> None:
-    plan = prove.Plan(chosen={*exemplars.GROUPS, "explorer:hash_wheel"}, held=["tests/test_kept"])
+    plan = prove.Plan(
+        chosen={*exemplars.GROUPS, "explorer:hash_wheel"}, held=["tests/test_kept", LAW]
+    )
     runs = {
         "tests/sparse/test_longformer.py::test_it": True,
         "tests/test_kept.py::test_it": False,
+        "tests/test_laws.py::test_every_case_obeys[linformer: Linformer()-any_length]": False,
+        "tests/test_laws.py::test_a_reason_is_true[linformer_sharing-any_length]": True,
+        "tests/test_laws.py::test_a_wrong_core_is_found_out[linformer]": True,
         "tests/browser/test_every_explorer.py::test_it[sparse_lab]": True,
         "tests/browser/test_every_explorer.py::test_it[sparse_lab:asked-3]": True,
         "tests/browser/test_every_explorer.py::test_it[hash_wheel]": True,

@@ -445,6 +445,11 @@ def write_styles(static: Path, pages: list[Path], work: Path) -> None:
             page.write_text(after, "utf-8")
 
 
+def restyle(out: Path) -> None:
+    """Write the style sheets of a site that is built, where nothing but them has changed."""
+    write_styles(out / "_static", sorted(out.rglob("*.html")), out.parent / ".fonts")
+
+
 def used_only(style: str, pages: list[Path]) -> str:
     """The rules of a style sheet whose classes some page has; none for a width of the window."""
     page = "".join(path.read_text("utf-8") for path in pages)

@@ -79,11 +79,10 @@ def test_what_is_scored() -> None:
     torch.testing.assert_close(got, F.cross_entropy(logits.flatten(0, 1), y[:, -16:].flatten()))
 
 
-def test_it_trains_and_repeats_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_trains_and_is_scored_as_far_as_its_table_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compare, "LENGTHS", (16, 64, 96))
     config = {"task": "recall", "encoding": "learned", "steps": 2}
     first = race.measure(config, 0)
-    assert first == race.measure(config, 0)
     assert [x is None for x in first["score"]] == [False, False, True]
     assert abs(first["score"][1] - math.log(8)) < 1
     assert race.measure(config, 1) != first
