@@ -46,7 +46,7 @@ def test_the_line_and_the_crossing_are_dragged(show: Any) -> None:
 def test_a_part_lights_up_with_its_formula(show: Any) -> None:
     page = show(BlockCosts())
     page.get_by_role("button", name="just show me").click()
-    page.locator(".tfx-formula [data-term=scores]").hover()
+    page.locator(".tfx-formula:not([hidden]) [data-term=scores]").hover()
     lit = page.locator("[data-lit]").evaluate_all("(all) => all.map((x) => x.dataset.term)")
     assert len(lit) >= 3 and set(lit) == {"scores"}
 

@@ -17,7 +17,7 @@ def test_a_curve_is_drawn_before_the_true_one_shows(show: Any) -> None:
     page = show(BlockSignals(24, order="none", skips=False, gain=0.6))
     names = page.locator(".tfx-marks text").all_text_contents()
     assert set(names) == {"no norm", "pre-norm", "post-norm"}  # without skips: solved cases
-    box = page.locator(".tfx-check")
+    box = page.locator(".tfx-check", has_text="skip connections")
     assert box.evaluate("(node) => node.inert")
     assert page.get_by_role("button", name="that is my curve").is_disabled()
     board = page.locator(".tfx-board").bounding_box()
@@ -32,6 +32,14 @@ def test_a_curve_is_drawn_before_the_true_one_shows(show: Any) -> None:
     assert set(names) == {"no norm", "you", "pre-norm", "post-norm"}
     page.get_by_role("button", name="ask me again").click()
     expect(page.get_by_label("skip connections")).not_to_be_checked()
+
+
+def test_a_letter_that_is_chosen_is_as_dark_or_light_as_a_word(show: Any) -> None:
+    page = show(BlockSignals(12, show="weights"))
+    colours = page.locator(".tfx-segments input:checked + label > .tfx-maths").evaluate_all(
+        "(all) => all.map((x) => [x, x.parentNode].map((y) => getComputedStyle(y).color))"
+    )
+    assert colours and all(letter == word for letter, word in colours)
 
 
 def test_the_number_of_blocks_is_dragged(show: Any) -> None:
@@ -57,12 +65,12 @@ def test_the_gradient_of_a_loud_stream_is_still_torchs(show: Any, seed: int) -> 
 
 
 def test_a_gradient_that_is_rounding_noise_is_not_shown(show: Any) -> None:
-    """At gain 3 the stream of 24 blocks reaches 10^41: the page says so, and goes on."""
+    """At gain 3 the stream of 24 blocks would reach 10^41: the page says so, and goes on."""
     page = show(BlockSignals(24, order="none", gain=3.0))
     page.get_by_text("rounding noise").wait_for()
     assert BlockSignals(24, order="none", gain=3.0).numbers()["gradient"] == []
     page.get_by_text("stream", exact=True).click()
-    page.get_by_text("size of the stream at each layer is").wait_for()
+    page.get_by_text("and is not followed any further").first.wait_for()
 
 
 def test_without_a_norm_a_gated_stack_squares_its_stream(show: Any) -> None:
