@@ -831,8 +831,8 @@ BROKEN_LINES = {
         ),
         (
             "no last norm for orders of one's own",
-            "self.norm = nn.Identity() if order is post_norm else normed(norm, d)",
-            "self.norm = normed(norm, d) if order is pre_norm else nn.Identity()",
+            "self.norm = nn.Identity() if order is post_norm else made_norm(norm, d)",
+            "self.norm = made_norm(norm, d) if order is pre_norm else nn.Identity()",
         ),
     ],
     "tfviz/models/encoder_decoder.py": [

@@ -212,6 +212,13 @@ def test_makers_are_given_the_sizes() -> None:
     assert told == {"join": (D, H, D_HEAD, 2), ("feed", 0): (D, 7), ("feed", 1): (D, 7)}
     of_no_kind("feed = fed takes no phi; leave phi out", Block, D, H, feed=fed, d_ff=7, phi=nn.ReLU)
     of_no_kind("norm = 3; give a class", Block, D, H, norm=3)
+    of_no_kind(
+        "layer(0) holds order, which all blocks share",
+        partial(GPT, 11, D, H, 1),
+        layer=lambda n: {"order": post_norm},
+    )
+    unsaid = GPT(11, D, H, 1, layer=lambda n: {"pattern": None})
+    assert first(unsaid).pattern == causal()
     of_no_kind("feed is a Linear that is made already", Block, D, H, feed=nn.Linear(D, D))
     of_no_kind("there is no option patern; did you mean pattern", GPT, 11, D, H, 1, patern=causal())
 
@@ -563,16 +570,16 @@ BROKEN_LINES = {
         ),
         (
             "an attention of one's own that no block makes",
-            "self.attend, self.order = mixer(mix, {",
-            "self.attend, self.order = mixer(MultiHeadAttention, {",
+            'self.attend, self.order = made("mix", mix, ',
+            'self.attend, self.order = made("mix", MultiHeadAttention, ',
             "attention_of_ones or mixer",
         ),
         (
             "an order whose weights all sublayers share",
-            "nn.ModuleList(order(*sizes) for _ in self.norms)",
-            "nn.ModuleList([order(*sizes)] * len(self.norms))",
+            "nn.ModuleList(order(*widths) for _ in self.norms)",
+            "nn.ModuleList([order(*widths)] * len(self.norms))",
         ),
-        ("layers that are told nothing of their own", "**more | layer(n)", "**more"),
+        ("layers that are told nothing of their own", "**more | own_options(layer, n)", "**more"),
         ("a projection that says nothing more", "where = replace(where, more=more[0])", "pass"),
         ("heads that are joined without X", "self.join(heads, X)", "self.join(heads, 0 * X)"),
         ("a block that knows no number", '{"n": n} if numbered else {}', "{}"),

@@ -30,10 +30,10 @@ from torch import Tensor, nn
 
 from tfviz import _arguments
 from tfviz._arguments import named
-from tfviz.cores import FULL, sees_ahead
+from tfviz.cores import FULL, made, sees_ahead
 from tfviz.models.blocks import (
-    Attention,
     AttentionMask,
+    AttentionOptions,
     Cache,
     FeedForward,
     Layer,
@@ -42,9 +42,8 @@ from tfviz.models.blocks import (
     Order,
     Seq,
     Stack,
-    fed,
-    mixer,
-    normed,
+    made_feed,
+    made_norm,
     post_norm,
     pre_norm,
 )
@@ -147,7 +146,7 @@ class Conformer(nn.Module):
         mix: Callable[..., nn.Module] = MultiHeadAttention,
         feed: Callable[..., nn.Module] = WITH_SWISH,
         norm: Callable[[int], nn.Module] = nn.LayerNorm,
-        **attention: Unpack[Attention],
+        **attention: Unpack[AttentionOptions],
     ) -> None:
         super().__init__()
         if order is not post_norm:
@@ -159,16 +158,16 @@ class Conformer(nn.Module):
         if mix is MultiHeadAttention:
             attention.setdefault("core", xl(h, d // h, bidirectional=True))
         makers: dict[str, Callable[[], nn.Module]] = {
-            "feed": lambda: fed(feed, sizes, d_ff, phi),
-            "attend": lambda: mixer(mix, sizes, **attention),
+            "feed": lambda: made_feed(feed, sizes, d_ff, phi),
+            "attend": lambda: made("mix", mix, sizes, **attention),
             "convolve": lambda: Convolution(d, kernel),
         }
         if unknown := [part for part in parts if part not in makers]:
             raise ValueError(f"parts holds {unknown[0]!r}; choose from {', '.join(makers)}")
         self.parts = nn.ModuleList(makers[part]() for part in parts)
         self.names = tuple(parts)
-        self.norms = nn.ModuleList(normed(norm, d) for _ in parts)
-        self.norm, self.step = normed(norm, d), step
+        self.norms = nn.ModuleList(made_norm(norm, d) for _ in parts)
+        self.norm, self.step = made_norm(norm, d), step
 
     @named
     def forward(

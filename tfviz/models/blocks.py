@@ -64,7 +64,7 @@ Join = Callable[[Float[Tensor, "b h L d_head"], Seq], Seq]
 """(what the heads found, X) → Y."""
 
 
-class Attention(TypedDict, total=False):
+class AttentionOptions(TypedDict, total=False):
     """What `MultiHeadAttention` can be told besides its sizes."""
 
     core: Make
@@ -74,7 +74,7 @@ class Attention(TypedDict, total=False):
     join: Callable[..., Join] | None
 
 
-class Inner(Attention, total=False):
+class BlockOptions(AttentionOptions, total=False):
     """What a `Block` can be told besides its sizes and its order."""
 
     mix: Callable[..., nn.Module]
@@ -84,7 +84,7 @@ class Inner(Attention, total=False):
     phi: Callable[[], nn.Module]
 
 
-class Options(Inner, total=False):
+class Options(BlockOptions, total=False):
     """What a `Stack` can be told besides its sizes and its order; `GPT` says what each is."""
 
     block: Callable[..., nn.Module]
@@ -93,11 +93,12 @@ class Options(Inner, total=False):
 
 
 class Mixer(nn.Module):
-    """What lets tokens hear each other: (X, memory, mask, cache) → Y. Multi-head attention is one.
+    """What mixes tokens: (X, memory, mask, cache) → Y. Multi-head attention is one.
 
-    One of your own needs `mixed(X, memory, where)`, which answers with Y, (b, L, d), and hands what
-    it keeps of X to `where.keep`, if that is there; at the next call it finds it in `where.state`.
-    A model takes its class, `GPT(…, mix=Yours)`, and gives the sizes d, h, n that it needs.
+    One of your own needs `mixed(X, memory, where)`, which answers with Y, (b, L, d). With a cache
+    it calls `where.keep(state)`, and finds the state in `where.state` at the next call. A model
+    takes its class, `GPT(…, mix=Yours)`, and gives `pattern`, which says that it is causal, and those of
+    the sizes d, h, n that it needs.
     """
 
     @named
@@ -114,19 +115,23 @@ class Mixer(nn.Module):
         attention_mask: AttentionMask = None,
         cache: Cache = None,
     ) -> Seq:
-        """X asks itself, or `memory` if there is one. With a cache, X is what comes after it."""
+        """X attends to itself, or to `memory` if there is one. With a cache, X holds the new tokens
+        alone."""
         if X.dim() != 3:
             one = ", X[None] for one" if X.dim() == 2 else ""
             raise ValueError(f"X has shape {tuple(X.shape)}; give (b, L, d){one}")
         kept, new = (cache or {}).get(self, Kept()), list[Any]()
         crosses, keep = memory is not None, None if cache is None else new.append
-        Y = self.mixed(
-            X,
-            memory,
-            Where(
-                self.pattern, kept.length, crosses, attention_mask, self.watched, kept.state, keep
-            ),
+        where = Where(
+            pattern=self.pattern,
+            start=kept.length,
+            crosses=crosses,
+            attention_mask=attention_mask,
+            need_weights=self.watched,
+            state=kept.state,
+            keep=keep,
         )
+        Y = self.mixed(X, memory, where)
         if self.watched and self.seen is None:
             self.seen = Seen(None, Y[:, None])
         if cache is not None:
@@ -255,12 +260,12 @@ def post_norm(X: Tensor, F: Layer, LN: Layer) -> Tensor:
 
 
 class Block(nn.Module):
-    """A mixer, cross-attention if it `crosses`, feed-forward; each in a skip, by `order`.
+    """A mixer, cross-attention if it `crosses`, feed-forward; each with skip and norm, by `order`.
 
-    An order with weights is a class of modules, made for each of them from d and, if it carries
+    An order with weights is an nn.Module class, made for each sublayer from d and, if it carries
     several `streams`, their number m; a `norm` is made from d.
-    `mix` and `feed` get those of d, h and the block's number n that they need, and what else is
-    given: d_ff and phi are the feed-forward network's, all others the mixer's, for
+    `mix` and `feed` get those of d, h and the block's number n that they need. Of what else is
+    given, d_ff and phi are the feed-forward network's; all others are the mixer's, for
     MultiHeadAttention core, pattern, h_kv, project and join.
     """
 
@@ -279,7 +284,7 @@ class Block(nn.Module):
         norm: Callable[[int], nn.Module] = nn.LayerNorm,
         d_ff: int | None = None,
         phi: Callable[[], nn.Module] | None = None,
-        **attention: Unpack[Attention],
+        **attention: Unpack[AttentionOptions],
     ) -> None:
         super().__init__()
         if not callable(order):
@@ -291,15 +296,16 @@ class Block(nn.Module):
                 f"streams = {streams}: {getattr(order, '__name__', order)} carries one; give an "
                 "order of several, such as tfviz.current.HyperConnections"
             )
-        self.attend, self.order = mixer(mix, {"d": d, "h": h, "n": n}, **attention), order
+        sizes = {"d": d, "h": h, "n": n}
+        self.attend, self.order = made("mix", mix, sizes, **attention), order
         h_kv = attention.get("h_kv")
         self.cross = MultiHeadAttention(d, h, h_kv=h_kv) if crosses else None
-        self.feed = fed(feed, {"d": d, "h": h, "n": n}, d_ff, phi)
-        self.norms = nn.ModuleList(normed(norm, d) for _ in range(2 + crosses))
+        self.feed = made_feed(feed, sizes, d_ff, phi)
+        self.norms = nn.ModuleList(made_norm(norm, d) for _ in range(2 + crosses))
         self.orders: Any = [order] * len(self.norms)
         if isinstance(order, type):
-            sizes = (d,) if streams == 1 else (d, streams)
-            self.orders = nn.ModuleList(order(*sizes) for _ in self.norms)
+            widths = (d,) if streams == 1 else (d, streams)
+            self.orders = nn.ModuleList(order(*widths) for _ in self.norms)
 
     @named
     def forward(
@@ -317,12 +323,7 @@ class Block(nn.Module):
         return self.orders[-1](X, self.feed, self.norms[-1])
 
 
-def mixer(mix: Any, sizes: dict[str, int], **attention: Unpack[Attention]) -> Any:
-    """What lets the tokens of a block hear each other. Raises TypeError for what `mix` refuses."""
-    return made("mix", mix, sizes, **attention)
-
-
-def fed(
+def made_feed(
     feed: Any, sizes: dict[str, int], d_ff: int | None, phi: Callable[[], nn.Module] | None
 ) -> Any:
     """The feed-forward network of a block, told its width and what stands there if these are given.
@@ -337,7 +338,7 @@ def fed(
     return made("feed", feed, sizes, **{k: x for k, x in asked.items() if x is not None})
 
 
-def normed(norm: Any, d: int) -> Any:
+def made_norm(norm: Any, d: int) -> Any:
     """A normalisation of d numbers. Raises TypeError for one that is made already."""
     if isinstance(norm, nn.Module) or not callable(norm):
         raise TypeError(
@@ -352,14 +353,27 @@ def alike(n: int) -> dict[str, Any]:
     return {}
 
 
+def own_options(layer: Callable[[int], dict[str, Any]], n: int) -> dict[str, Any]:
+    """What block n is told of its own. Its pattern is that of all, if it is None.
+
+    Raises TypeError for what all blocks share.
+    """
+    told = layer(n)
+    if shared := [name for name in ("order", "streams", "crosses") if name in told]:
+        raise TypeError(
+            f"layer({n}) holds {shared[0]}, which all blocks share; give it to the model"
+        )
+    return {name: x for name, x in told.items() if name != "pattern" or x is not None}
+
+
 class Stack(nn.Module):
-    """N blocks. In pre-norm order the sum that leaves the last one is normalised too.
+    """N blocks. In every order but post-norm, what leaves the last one is normalised too.
 
-    With m `streams`, m > 1, all begin as X, an order that carries them says what becomes of each,
-    and `order.last(d, m)` makes one of them in the end.
+    With m `streams`, m > 1, each begins as a copy of X; an order that carries them says what
+    becomes of it, and `order.last(d, m)` makes one of them in the end.
 
-    `layer(n)` gives what block n = 0, 1, … is told besides what all are; `block` makes it of d, h,
-    order and, if it takes that, n.
+    `layer(n)` gives what block n = 0, 1, … is told besides what all are, or in its place; `block`
+    makes it of d, h, order and, if it takes that, n.
     """
 
     @named
@@ -374,7 +388,7 @@ class Stack(nn.Module):
         layer: Callable[[int], dict[str, Any]] = alike,
         crosses: bool = False,
         streams: int = 1,
-        **inner: Unpack[Inner],
+        **inner: Unpack[BlockOptions],
     ) -> None:
         super().__init__()
         self.streams = integer("streams", streams, 1)
@@ -382,13 +396,14 @@ class Stack(nn.Module):
         more: dict[str, Any] = {**inner} | ({"crosses": True} if crosses else {})
         more |= {"streams": streams} if streams > 1 else {}
         self.blocks = nn.ModuleList(
-            block(d, h, order, **({"n": n} if numbered else {}), **more | layer(n)) for n in layers
+            block(d, h, order, **({"n": n} if numbered else {}), **more | own_options(layer, n))
+            for n in layers
         )
         norm = inner.get("norm", nn.LayerNorm)
-        self.norm = nn.Identity() if order is post_norm else normed(norm, d)
+        self.norm = nn.Identity() if order is post_norm else made_norm(norm, d)
         self.last = order.last(d, streams) if streams > 1 else None  # type: ignore[attr-defined]
 
-    @levels()  # what a core hands up, the next layer's finds below
+    @levels()  # a core may read what that of the block below has left for it
     @named
     def forward(self, X: Seq, *rest: Any) -> Seq:
         if self.last is not None:

@@ -1,7 +1,12 @@
 """GPT: a decoder alone. Radford et al. 2018, 2019.
 
+An embedding with positions, N blocks of causal attention and feed-forward networks, a norm; the
+logits are products with the embeddings of all tokens.
+
 >>> import torch
->>> GPT(vocab=11, d=8, h=2, N=1)(torch.tensor([[3, 1, 4]])).shape
+>>> from tfviz.position import Learned
+>>> model = GPT(vocab=11, d=8, h=2, N=1, positions=Learned(32, 8))
+>>> model(torch.tensor([[3, 1, 4]])).shape
 torch.Size([1, 3, 11])
 """
 
@@ -32,22 +37,26 @@ __all__ = ["GPT"]
 
 
 class GPT(nn.Module):
-    """Logits of the next token at every position, from this one and those before it.
+    """Logits of the next token at every position, from the tokens up to it.
 
     Args:
-        vocab, d, h, N: how many tokens there are, the width, heads and blocks.
+        vocab, d, h, N: the number of tokens, the width, the numbers of heads and of blocks.
         positions: what is added to the embeddings: a module or a function that makes a row of d
-            numbers for each place, such as Sinusoidal(d) or Learned(max_length, d).
-        core: how queries find values: a class, such as Rope or Sparse, or a function that makes a
-            core, with or without d_head and h; each attention gets its own.
+            numbers for each place, such as Sinusoidal(d) or Learned(max_length, d); none unless
+            it is given.
+        core: the attention function of Q, K, V: a class, such as Rope or Sparse, or a function that
+            makes a core, with or without d_head and h; each attention gets its own.
         pattern: who may attend to whom; causal unless it is given.
-        order: where skips and norms stand: pre_norm, post_norm, or a class of modules.
-        h_kv: heads of keys and values, each shared by h / h_kv heads of queries; as many as h.
-        d_ff, phi: the width between the two layers of a feed-forward, 4 d, and what stands there.
-        project, join: make what stands in the place of W_qkv and of W_o.
-        mix: makes what stands in the place of multi-head attention: a `Mixer`.
-        feed, norm: make what stands in the place of the feed-forward network and of LayerNorm.
-        layer: layer(n) gives the options of block n = 0, 1, … that differ from those of the others.
+        order: where skips and norms stand: pre_norm, post_norm, or an nn.Module class.
+        h_kv: heads of keys and values, each shared by h / h_kv heads of queries; h unless given.
+        d_ff, phi: the width between the two layers of a feed-forward network, 4 d unless given, and
+            what makes the activation there, nn.GELU unless given.
+
+    To replace parts, see `Block`:
+        mix: makes a `Mixer` in place of multi-head attention; project, join replace its matrices
+            W_qkv and W_o.
+        feed, norm: make what replaces feed-forward networks and LayerNorm.
+        layer: layer(n) gives the options in which block n = 0, 1, … differs, but order and streams.
         block: makes each block from (d, h, order, …).
         streams: how many residual streams there are; more than one need an order that carries them.
 
@@ -73,7 +82,9 @@ class GPT(nn.Module):
             options["pattern"] = causal()
         self.stack = Stack(N, d, h, order, **options)
 
-    @each_text_alone
-    @named
+    @each_text_alone  # takes an attention_mask, and reads texts with padding as if alone
+    @named  # errors from within torch name the argument
     def forward(self, t: Tokens, cache: Cache = None) -> Logits:
-        return self.stack(self.embed(t, cache), None, None, cache) @ self.embed.weight.T
+        """(b, L) → (b, L, vocab). With a cache, t holds the new tokens alone."""
+        X = self.stack(self.embed(t, cache), None, None, cache)
+        return X @ self.embed.weight.T
