@@ -550,7 +550,8 @@ def build(out: Path, touched: Iterable[str], whole: bool) -> Path | None:
     if whole:
         command += ["--out", str(out)]
     else:
-        pages = {group.partition(":")[2] for group in touched if group.startswith("page:")}
+        kinds = ("page:", "lesson:")  # whose notebooks are made from its page
+        pages = {group.partition(":")[2] for group in touched if group.startswith(kinds)}
         out = out / "_build" / "exemplars"
         out.mkdir(parents=True, exist_ok=True)
         toc = out / "_toc.yml"

@@ -680,7 +680,7 @@ def compiled_it_is_the_same(way: Way) -> None:
 
 def at_once(*of: Any) -> float:
     """How long torch takes to compare a call with those it has compiled. It measures that with
-    empty caches, which takes half of the time of a small graph and changes nothing in it."""
+    empty caches, which takes time for each graph and changes nothing in it."""
     return 0.0
 
 
