@@ -97,8 +97,8 @@ class Mixer(nn.Module):
 
     One of your own needs `mixed(X, memory, where)`, which answers with Y, (b, L, d). With a cache
     it calls `where.keep(state)`, and finds the state in `where.state` at the next call. A model
-    takes its class, `GPT(…, mix=Yours)`, and gives `pattern`, which says that it is causal, and those of
-    the sizes d, h, n that it needs.
+    takes its class, `GPT(…, mix=Yours)`. It gives `pattern`, which says that it is causal, and
+    those of the sizes d, h, n that it needs.
     """
 
     @named
