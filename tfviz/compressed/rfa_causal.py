@@ -184,15 +184,24 @@ class GatedRFA(RFA):
         self.w_g = nn.Parameter(torch.zeros(h, d_head))
         self.b_g = nn.Parameter(torch.full((h,), _begins(start)))
 
-    def gates(self, K: Float[Tensor, "b h L d"]) -> Float[Tensor, "b h L"]:
-        """a with g = σ(a), of the keys."""
+    def log_gates(
+        self, K: Float[Tensor, "b h L d"], keys: Bool[Tensor, "b 1 1 L"] | None = None
+    ) -> Float[Tensor, "b h L"]:
+        """log g_t of the keys; 0 at padding, which fades nothing."""
         kind = torch.promote_types(K.dtype, torch.float32)
-        a = torch.einsum("bhld,hd->bhl", K.to(kind), self.w_g.to(kind))
-        return a + self.b_g.to(kind)[:, None]
+        a = torch.einsum("bhld,hd->bhl", K.to(kind), self.w_g.to(kind)) + self.b_g.to(kind)[:, None]
+        return _faded(a, keys)
 
-    def log_gates(self, K: Float[Tensor, "b h L d"]) -> Float[Tensor, "b h L"]:
-        """log g of the keys."""
-        return F.logsigmoid(self.gates(K))
+    def told(
+        self, Q: Tensor, K: Tensor, keys: Bool[Tensor, "b 1 1 Lk"] | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """(the keys, W, log g): what the projection said of gates stands behind the keys."""
+        with _fused.full_precision(Q):
+            if K.shape[-1] == Q.shape[-1]:
+                return K, self.directions(K), self.log_gates(K, keys)
+            K, a = K[..., :-1], K[..., -1]
+            kind = torch.promote_types(K.dtype, torch.float32)
+            return K, self.directions(K), _faded(a.to(kind), keys)
 
     def attend(
         self,
@@ -203,8 +212,8 @@ class GatedRFA(RFA):
         keys: Bool[Tensor, "b 1 1 Lk"] | None = None,
         state: Any = None,
     ) -> tuple[Tensor, Any]:
-        K, log_g = _parted(K, keys)
-        return gated_attention(Q, K, V, self.directions(K), log_g, self.least, state)
+        K, W, log_g = self.told(Q, K, keys)
+        return gated_attention(Q, K, V, W, log_g, self.least, state)
 
     def by_pairs(
         self,
@@ -214,10 +223,10 @@ class GatedRFA(RFA):
         mask: Bool[Tensor, "*#b Lq Lk"] | None,
         keys: Bool[Tensor, "b 1 1 Lk"] | None,
     ) -> tuple[Tensor, Tensor]:
-        K, log_g = _parted(K, keys)
+        K, W, log_g = self.told(Q, K, keys)
         _qkv.check(Q, K, V, self_attention=False)
         with _fused.full_precision(Q):
-            return gated_definition(Q, K, V, self.directions(K), log_g, mask, self.least)
+            return gated_definition(Q, K, V, W, log_g, mask, self.least)
 
     @named
     def forward(
@@ -229,26 +238,29 @@ class GatedRFA(RFA):
                 f"pattern = {where.pattern!r}: a gate fades what came before, so it needs an order "
                 "of time; give a causal pattern of a text to itself, or use RFA"
             )
-        K, V = (x.repeat_interleave(Q.shape[1] // x.shape[1], 1) for x in (K, V))
-        self.directions(K)  # which refuses other widths
-        with _fused.full_precision(Q):
-            a = self.gates(K) if where.more is None else where.more
-        if a.shape != K.shape[:3]:
-            raise ValueError(
-                f"where.more has shape {tuple(a.shape)}, the keys {tuple(K.shape)}; give a number "
-                f"for each head and token, {tuple(K.shape[:3])}"
-            )
-        # the gate of a token is kept with its key
-        return super().forward(Q, torch.cat([K, a[..., None].to(K.dtype)], -1), V, where)
+        if K.shape[-1] != Q.shape[-1]:
+            _qkv.check(Q, K, V, self_attention=False)
+        if where.more is not None:
+            K, V = (x.repeat_interleave(Q.shape[1] // x.shape[1], 1) for x in (K, V))
+            K = torch.cat([K, _checked(where.more, K)[..., None].to(K.dtype)], -1)
+        return super().forward(Q, K, V, where)
 
 
-def _parted(
-    K: Float[Tensor, "b h L d+1"], keys: Bool[Tensor, "b 1 1 L"] | None
-) -> tuple[Float[Tensor, "b h L d"], Float[Tensor, "b h L"]]:
-    """The keys, and the log g that their last numbers make; 0 at padding, which fades nothing."""
-    kind = torch.promote_types(K.dtype, torch.float32)
-    log_g = F.logsigmoid(K[..., -1].to(kind))
-    return K[..., :-1], log_g if keys is None else log_g.masked_fill(~keys[:, :, 0], 0.0)
+def _faded(
+    a: Float[Tensor, "b h L"], keys: Bool[Tensor, "b 1 1 L"] | None
+) -> Float[Tensor, "b h L"]:
+    log_g = F.logsigmoid(a)
+    return log_g if keys is None else log_g.masked_fill(~keys[:, :, 0], 0.0)
+
+
+def _checked(a: Any, K: Tensor) -> Float[Tensor, "b h L"]:
+    """What the projection said of gates, if it is a number for each head and token."""
+    if _arguments.tensor("where.more", a, "(b, h, L)").shape != K.shape[:3]:
+        raise ValueError(
+            f"where.more has shape {tuple(a.shape)}, the keys {tuple(K.shape)}; give a number for "
+            f"each head and token, {tuple(K.shape[:3])}"
+        )
+    return a
 
 
 class TokenGates(nn.Module):
