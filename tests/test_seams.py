@@ -284,6 +284,16 @@ def test_a_core_reads_what_the_projection_made_besides() -> None:
     close(streamed(model, TEXT, [4, 1, 3, 1]), model(TEXT))
 
 
+def test_what_joins_the_heads_sees_what_the_layer_reads() -> None:
+    class Times(nn.Module):
+        def forward(self, heads: Tensor, X: Tensor) -> Tensor:
+            return heads.transpose(1, 2).flatten(2) * X
+
+    attend, X = MultiHeadAttention(D, H, pattern=causal(), join=Times).double(), rows(2, 7, D)
+    heads = attend.attended(X, None, Where(causal()))[0]
+    close(attend(X), heads.transpose(1, 2).flatten(2) * X)
+
+
 # --- from layer to layer: RealFormer and LazyFormer -----------------------------------------------
 
 
