@@ -30,8 +30,8 @@ help:  ## this list
 book:  ## build the book and serve it on this machine
 	$(START) book --out $(OUT) --port $(PORT)
 
-build:  ## build the book only; OUT=folder elsewhere, DRAFT=1 shows failing cells
-	$(START) build --out $(OUT) $(if $(DRAFT),--draft)
+build:  ## build the book only; OUT=folder elsewhere, DRAFT=1 shows failing cells, PROVE=1 tries exercises
+	$(START) build --out $(OUT) $(if $(DRAFT),--draft) $(if $(PROVE),--prove)
 
 chapter:  ## build one chapter and say what it lacks: C=sparse/hashing
 	@test -n "$(C)" || { echo 'make chapter C=sparse/hashing' >&2; exit 2; }
@@ -45,8 +45,8 @@ pdf: second build  ## the same as one PDF, with outline and page numbers; the la
 	@$(DEV)/python scripts/chrome.py --install
 	@$(DEV)/python scripts/print_book.py --out $(OUT)
 
-test:  ## prove the library, one of each kind of page, and all that was changed; FRESH=1 knows nothing
-	@TFVIZ_OUT=$(OUT) $(PYTHON) start.py test -n $(JOBS) $(TESTS)
+test:  ## prove the library, one of each kind of page, and all that was changed (SINCE=commit); FRESH=1 knows nothing
+	@TFVIZ_OUT=$(OUT) $(PYTHON) start.py test -n $(JOBS) $(if $(SINCE),--since $(SINCE)) $(TESTS)
 
 test-all:  ## prove everything; ONLY=library, pages or teaching; JOBS=0 in one process
 	@TFVIZ_OUT=$(OUT) $(PYTHON) start.py test-all -n $(JOBS) $(if $(ONLY),--only $(ONLY)) $(TESTS)
@@ -73,8 +73,9 @@ sheet: env  ## make contact sheets of all explorers, to look at: _build/sheet; W
 experiments: first  ## train the small models whose results are not up to date; SCHEDULER=address
 	@$(BIN)/python -m tfviz_lab $(if $(SCHEDULER),--scheduler $(SCHEDULER))
 
-pictures: env  ## make the pictures of the README again
+pictures: env  ## make the pictures of the README and of the guide for instructors again
 	@PYTHONPATH=. $(DEV)/python scripts/pictures.py
+	@PYTHONPATH=.:scripts $(DEV)/python teaching/guide_pictures.py --site _build/html
 
 env:  ## only install all that is needed, for teaching and tests too
 	$(START) env

@@ -101,9 +101,15 @@ def processor_time() -> float:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if told := os.environ.pop("TFVIZ_PLAN", ""):
+    told = os.environ.pop("TFVIZ_PLAN", "")
+    alone = told and not getattr(config.option, "numprocesses", None)
+    reads = None
+    if alone or "plan" in getattr(config, "workerinput", {}):  # here tests run
+        reads = prove.Reads(Path(__file__).parent)
+        config.pluginmanager.register(reads)
+    if told:
         about, report = json.loads(told)
-        config.pluginmanager.register(prove.Proof(prove.Plan(**about), Path(report)))
+        config.pluginmanager.register(prove.Proof(prove.Plan(**about), Path(report), reads))
     config.stash[spent_by], config.stash[until_now] = {}, processor_time()
 
 

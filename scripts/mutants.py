@@ -104,6 +104,8 @@ def begin(mutant: Mutant, copy: Path) -> int:
         os.dup2(output, 2)
         os.chdir(copy)
         os.environ["PYTHONPATH"] = sys.path[0] = str(copy)
+        # what is asked of a room that was touched: `tests/exemplars.py`
+        os.environ["TFVIZ_TOUCHED"] = f"law:{Path(mutant.file).stem}"
         code = int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", *shlex.split(mutant.tests)]))
     finally:
         os._exit(code)

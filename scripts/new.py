@@ -110,7 +110,7 @@ class $Class(Explorer):
     """TODO: what is drawn, and of which size."""
 
     label = "TODO: the picture in a few words, for those who hear it"
-    rem = 31, 31, 31, 26, 32
+    rem = 25, 25, 25, 19.5, 30.6
 
     n = knob(8, low=1, high=24, label="keys", letter="n")
     asks = "TODO: what the reader should try first."
@@ -209,7 +209,7 @@ torch.set_num_threads(1);
 ```
 """)
 
-SECTION = Template("""\
+HEAD = """\
 
 ($id)=
 ## $name
@@ -219,6 +219,9 @@ SECTION = Template("""\
 
 ### In 90 seconds
 
+"""
+
+FULL = """\
 % TODO: the problem, a plots.schematic with shapes, one equation, and what came out. Then a
 % {letters} block: a line for each letter that is not in book/notation.md.
 
@@ -226,11 +229,12 @@ SECTION = Template("""\
 
 % TODO: the explorer, what one should have seen, and what else to try.
 
-### What breaks
+### What breaks: TODO
 
-% TODO: the problem in one concrete case that is small enough to print.
+% TODO: the problem in one concrete case that is small enough to print. Behind the colon of this
+% heading and of those below stands what its part holds; a part that holds nothing is left out.
 
-### Derive it
+### Derive it: TODO
 
 % TODO: an example with real numbers, then the equations.
 
@@ -239,14 +243,38 @@ SECTION = Template("""\
 % TODO: the mechanism itself in the fewest lines, as a cell that the reader can edit and run.
 % In the chapter's first section, the first exercise follows here.
 
-### What it costs, and does it hold
+### What it costs: TODO
 
 % TODO: counted, then measured.
 
-### When would I use it?
+### When to use it: TODO
 
 % TODO: two lines.
-""")
+"""
+
+BRIEF = """\
+% TODO: the problem, a plots.schematic with shapes, and the equation, derived in a few lines. Then
+% a {letters} block: a line for each letter that is not in book/notation.md.
+
+### See it
+
+% TODO: the explorer, what one should have seen, and what else to try.
+
+### Build it
+
+% TODO: the whole mechanism in the fewest lines, and one exercise.
+
+### What became of it
+
+% TODO: who uses it, and what replaced it.
+
+### More: derivation, costs, measurements
+
+% TODO: all the rest, under headings such as `#### What breaks: …`. The page folds it.
+"""
+
+SECTIONS = {"full": Template(HEAD + FULL), "brief": Template(HEAD + BRIEF)}
+"""The section of a mechanism, by its weight in the catalogue."""
 
 ENDING = """
 ## More exercises
@@ -310,6 +338,7 @@ def mechanism(
         row = rows[name]
         lines, own = [], next(x for x in catalogue.CHAPTERS if x.number == row.chapter_number)
         values = {"name": row.name, "about": f"{row.name}: {row.idea}", "bibkey": row.bibkey}
+        values["weight"] = row.weight
     elif chapter and bibkey:
         own = planned(chapter)
         year = re.search(r"^[a-z]+(\d{4})[a-z]+$", bibkey)
@@ -379,7 +408,7 @@ def put(file: Path, known: str, text: str, before: str = "") -> list[str]:
 
 def section(root: Path, own: Chapter, values: dict[str, str]) -> list[str]:
     """The section of a mechanism at the end of its chapter, which is written if it is not there."""
-    text = SECTION.substitute(values)
+    text = SECTIONS[values.get("weight", "full")].substitute(values)
     name = f"{own.document}.md"
     if (root / name).exists():
         return put(root / name, f"({values['id']})=\n", text + "\n", "## More exercises\n")
@@ -454,7 +483,7 @@ def chapter(name: str, root: Path = ROOT) -> list[str]:
     rows = [row for row in catalogue.MECHANISMS if row.chapter_number == own.number]
     ready = [row for row in rows if (root / f"tfviz/{row.part}/{row.id}.py").exists()]
     rows = ready or rows
-    sections = [SECTION.substitute(id=row.id, name=row.name) for row in rows]
+    sections = [SECTIONS[row.weight].substitute(id=row.id, name=row.name) for row in rows]
     text = OPENING.substitute(title=own.title) + "".join(sections) + ENDING
     lines = write(root, {f"chapters/{name}.md": text})
     contents(own, root / "_toc.yml")

@@ -40,7 +40,7 @@ SHOWN = PICTURES / "shown.json"
 LANDING, CHAPTER, NOTEBOOK = "index", "chapters/sparse/factorized", "chapters/basics/attention"
 PATIENCE = 300_000  # milliseconds until a page that hangs is given up; not a measurement
 CELLS = 4  # of a notebook, as many as a screen shows
-HERO = ["h1", ".tfv-promise", ".tfv-actions", ".tfviz-explorer"]
+HERO = ["h1", ".tfv-plain", ".tfv-start", ".tfviz-explorer"]
 WIDGET = """\
 from tfviz import patterns
 

@@ -100,7 +100,7 @@ def assembled(site: Path, names: Iterable[str]) -> str:
         _, _, body = rest.partition('<article class="tf-article">')
         body, _, _ = body.partition("</article>")
         body = INSIDE.sub(f"url(#{own}-", NAMED.sub(renamed, LINK.sub(address, body)))
-        unfolded = r'<details(?=><summary><h\d| class="tf-optional")'
+        unfolded = r'<details(?=><summary><h\d| class="tf-(?:optional|more)")'
         body = re.sub(unfolded, "<details open data-deeper", body)
         title = re.search(r"<title>(.*?) · ", head, re.S)
         contents.append(f'<li><a href="#{own}">{title[1] if title else name}</a></li>')

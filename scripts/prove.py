@@ -1,12 +1,13 @@
 """Prove the project: what is asked of `make test` and of `make test-all`.
 
-    python start.py test [--only library|pages|teaching] [what pytest takes …]
+    python start.py test [--only library|pages|teaching] [--since COMMIT] [what pytest takes …]
     python start.py test-all [the same]
 
 There are three clocks: the library, the pages (explorers, lessons, the book) and teaching. `--all`
-runs every test. Without it run all tests of the library; of the rest one fixed exemplar of each
-kind (`tests/exemplars.py`), and what the change touches: what rests on something that is different
-from the state in which this branch has left the default one. Without git these are the exemplars.
+runs every test. Without it run all tests of the library; of the rest, and of what `torch.compile`
+makes of a mechanism, one fixed exemplar of each kind (`tests/exemplars.py`), and what the change
+touches: what rests on something that is different from the state in which this branch has left the
+default one, or from a commit (`--since`). Without git these are the exemplars.
 
 Tests belong to groups: those of a file, or of an explorer, a page, a lesson, or the laws of one
 mechanism's case. What a group rests on is read from its source (`tfviz_lessons.pieces`). A file of
@@ -16,7 +17,9 @@ looks:
     RESTS_ON = ("book/assets/**", "tests/book/*.py")
 
 Where all tests of a group have passed, that is kept with the digest of all this in `_build/kept`,
-and they do not run again before the digest is another one. FRESH=1 runs them all the same.
+and they do not run again before the digest is another one. FRESH=1 runs them all the same. While
+tests run, it is noted which files they open or hand to a program; a group that has read what it
+does not rest on is named at the end, and not kept.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -50,6 +53,15 @@ BESIDE = ("tests", "teaching", "teaching/tests", "scripts", "book/_ext")
 
 SMALL_CLASSES = "teaching/tests/course/"
 """Where tests take one student, door or chapter of each kind unless all are asked for."""
+
+ASKED_LESS = re.compile("law:.*|tests/test_mixers|tests/test_assigned")
+"""The groups of the library that are asked less unless all is: of compiling, and of explorers."""
+
+LAST_LINES = 6
+"""How much of an error is said at once; all of it stands at the end."""
+
+HANGS = 600
+"""After so many seconds in one test, it is printed where it is."""
 
 NOTHING_TO_RUN = 5
 """What pytest ends with where it finds no test."""
@@ -112,7 +124,12 @@ APART = {
 LAW = re.compile(r"tests/test_laws\.py::test_(?:every_case_obeys|a_reason_is_true)\[(\w+)")
 """The laws of one room, whose case stands in its own test."""
 
-BROWSER = ("book/assets/**", "book/_ext/book_faces.py", "tests/browser/**")
+BROWSER = (
+    *("book/assets/**", "book/_ext/book_faces.py", "tests/browser/explorer_*"),
+    *(f"tests/browser/{x}.py" for x in ("conftest", "host_styles", "test_every_explorer")),
+)
+"""What each explorer is shown in, and the tests that all must pass."""
+
 PAGE = tuple(f"tests/book/{x}.py" for x in ("conftest", "visits", "test_site", "test_figures"))
 LESSON = (
     "tfviz_lessons/**",
@@ -149,8 +166,8 @@ def group_of(nodeid: str) -> str:
 class Tree:
     """The files of the project as they are, and as they were where this branch began."""
 
-    def __init__(self, root: Path = ROOT) -> None:
-        self.root = root
+    def __init__(self, root: Path = ROOT, since: str = "") -> None:
+        self.root, self.since = root, since
         self.found: dict[str, list[str]] = {}
 
     def git(self, *words: str) -> str | None:
@@ -198,7 +215,11 @@ class Tree:
 
     @cached_property
     def base(self) -> str | None:
-        """The commit in which this branch has left the default one; None without git."""
+        """The commit that changes are counted from: the one that was named, else the one in which
+        this branch has left the default one; None without git, or where git does not have it."""
+        if self.since:
+            named = self.git("rev-parse", "--verify", "--quiet", f"{self.since}^{{commit}}")
+            return named.strip() if named else None
         head = (self.git("rev-parse", "HEAD") or "").strip()
         for name in ("origin/HEAD", "origin/main", "main"):
             if head and (there := self.git("merge-base", head, name)):
@@ -249,8 +270,17 @@ class Groups:
         return self._file(self.tree.root / f"{kind}.py")
 
     def digest(self, group: str) -> str:
-        whole = self.everything or clock(group) == "library"
-        return digest(self.rests_on(group), sys.version, "whole" if whole else "small")
+        return self.asked(group)[0]
+
+    def asked(self, group: str) -> list[str]:
+        """Of its tests as they are asked now, and of all of them: who has passed all, has these."""
+        less = clock(group) != "library" or ASKED_LESS.fullmatch(group)
+        now = "small" if less and not self.everything else "whole"
+        rests = self.rests_on(group)
+        return [digest(rests, sys.version, asked) for asked in (now, "whole")]
+
+    def proven(self, group: str, kept: Kept) -> bool:
+        return any(kept.holds(group, x) for x in self.asked(group))
 
     def same(self, *patterns: str) -> dict[str, str]:
         """The digests of whole files."""
@@ -274,6 +304,14 @@ class Groups:
         for source in {*sources, *ours}:
             found |= self.same(*self.looks(source))
         return found
+
+    def unsaid(self, group: str, read: Iterable[str]) -> list[str]:
+        """What of these files is the project's, and the group does not rest on, nor on a piece."""
+        ours = set(read).intersection(self.tree.files)
+        rests = self.rests_on(group) if ours else {}
+        modules = {label.partition(":")[0] for label in rests if ":" in label}
+        homes = filter(None, map(self.pieces.source.file, modules))
+        return sorted(ours - rests.keys() - set(map(self.pieces.short, homes)))
 
     def looks(self, source: Path) -> tuple[str, ...]:
         """Where a file of tests looks for what it does not name."""
@@ -366,7 +404,7 @@ class Groups:
         both, found = pieces | changed, set()
         for group in self.every():
             kind, _, name = group.partition(":")
-            if clock(group) == "library" and kind in (group, "law"):
+            if clock(group) == "library" and kind == group:
                 continue  # it runs in any case
             rests = self.rests_on(group)
             if kind == "page":
@@ -390,8 +428,19 @@ def named_in(text: str) -> tuple[str, ...] | None:
         return None
     for statement in ast.parse(text).body:
         if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "RESTS_ON":
-            return tuple(ast.literal_eval(statement.value))
+            return tuple(texts(statement.value))
     return None
+
+
+def texts(node: ast.expr) -> Iterator[str]:
+    """Those of a tuple, also of one in it that is unpacked: `("a", *("b", "c"))`."""
+    if isinstance(node, ast.Starred):
+        yield from texts(node.value)
+    elif isinstance(node, ast.Tuple | ast.List):
+        for one in node.elts:
+            yield from texts(one)
+    else:
+        yield str(ast.literal_eval(node))
 
 
 def cells(lesson: Path, kept: Kept) -> str:
@@ -432,14 +481,71 @@ def select(plan: Plan, config: Any, items: list[Any]) -> None:
     config.hook.pytest_deselected(items=left_out)
 
 
+class Reads:
+    """What the tests of each group read: files that they open, or give to a program by name.
+
+    Python's own reading of modules is no matter here (`Pieces` follows imports), nor are lines that
+    are read to be shown. What a program of another process opens is not seen.
+    """
+
+    OWN = re.compile(r"<frozen importlib|[/\\](linecache|rewrite)\.py$")
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.group, self.found = f"{root}{os.sep}", "", dict[str, set[str]]()
+        sys.addaudithook(self.note)
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self.group = group_of(nodeid)
+
+    def pytest_runtest_logfinish(self) -> None:
+        self.group = ""
+
+    def pytest_sessionfinish(self, session: Any) -> None:
+        if hasattr(session.config, "workeroutput"):
+            session.config.workeroutput["read"] = self.data()
+
+    def note(self, event: str, told: tuple[Any, ...]) -> None:
+        """Called by Python for all that it is asked to do: it must be quick, and never fail."""
+        if not self.group or event not in ("open", "subprocess.Popen"):
+            return
+        words = told[:1] if event == "open" else told[1]
+        for word in [words] if isinstance(words, str) else words or ():
+            name = os.path.abspath(word) if isinstance(word, str) else str(word)
+            if name.startswith(self.root) and not (
+                name.endswith((".py", ".pyc")) and self.is_own()
+            ):
+                self.found.setdefault(self.group, set()).add(name.removeprefix(self.root))
+
+    def is_own(self) -> bool:
+        """Whether Python itself reads, or who shows its lines: near the top of the stack."""
+        frame: Any = sys._getframe(1)
+        for _ in range(8):
+            if frame is None:
+                return False
+            if self.OWN.search(frame.f_code.co_filename):
+                return True
+            frame = frame.f_back
+        return False
+
+    def data(self) -> dict[str, list[str]]:
+        return {
+            group: sorted(Path(x).as_posix() for x in files) for group, files in self.found.items()
+        }
+
+
 class Proof:
     """What pytest's main process does for a plan: it tells the others, and notes what passed."""
 
-    def __init__(self, plan: Plan, report: Path) -> None:
-        self.plan, self.report = plan, report
+    def __init__(self, plan: Plan, report: Path, reads: Reads | None = None) -> None:
+        self.plan, self.report, self.reads = plan, report, reads
+        self.read: dict[str, set[str]] = {}
+        self.terminal: Any = None
         self.wanted: set[str] = set()
         self.passed: set[str] = set()
         self.others: set[str] = set()  # that have failed, or were left out
+
+    def pytest_sessionstart(self, session: Any) -> None:
+        self.terminal = session.config.pluginmanager.get_plugin("terminalreporter")
 
     def pytest_configure_node(self, node: Any) -> None:
         node.workerinput["plan"] = self.plan.data()
@@ -454,9 +560,18 @@ class Proof:
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
         self.wanted.update(ids)
 
+    def pytest_testnodedown(self, node: Any) -> None:
+        self.add(getattr(node, "workeroutput", {}).get("read", {}))
+
+    def add(self, read: Mapping[str, Iterable[str]]) -> None:
+        for group, files in read.items():
+            self.read.setdefault(group, set()).update(files)
+
     def pytest_runtest_logreport(self, report: Any) -> None:
         if not report.passed:
             self.others.add(report.nodeid)
+            if report.failed and self.terminal:  # at once: a run that is stopped has said it
+                self.terminal.write_line(f"\nFAILED {report.nodeid}\n{last_words(report)}")
         elif report.when == "call":
             self.passed.add(report.nodeid)
 
@@ -471,7 +586,16 @@ class Proof:
             return  # not all tests of a group were asked for
         missed = {group_of(x) for x in (self.wanted - self.passed) | self.others}
         proven = {group_of(nodeid) for nodeid in self.passed} - missed
-        self.report.write_text(json.dumps(sorted(proven)), "utf-8")
+        self.add(self.reads.data() if self.reads else {})
+        read = {group: sorted(files) for group, files in self.read.items()}
+        self.report.write_text(json.dumps({"proven": sorted(proven), "read": read}), "utf-8")
+
+
+def last_words(report: Any) -> str:
+    """The error of a test that failed, in a few lines."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    said = crash.message if crash else report.longreprtext
+    return "\n".join(f"    {line[:200]}" for line in said.strip().splitlines()[:LAST_LINES])
 
 
 def plan(groups: Groups, kept: Kept, only: str = "", touched: Iterable[str] = ()) -> Plan:
@@ -480,22 +604,33 @@ def plan(groups: Groups, kept: Kept, only: str = "", touched: Iterable[str] = ()
     if chosen is not None:  # teaching has its exemplars inside of its files
         chosen.update(group for group in groups.every() if group.startswith(SMALL_CLASSES))
     known = set(kept.groups())
-    held = [
-        group
-        for group in groups.every()
-        if group in known and kept.holds(group, groups.digest(group))
-    ]
+    held = [group for group in groups.every() if group in known and groups.proven(group, kept)]
     return Plan(only, chosen, held)
 
 
-def keep(groups: Groups, kept: Kept, proven: Iterable[str], begun: Mapping[str, Any]) -> str:
-    """Note the groups that have passed, unless something was changed meanwhile; what to say."""
+def keep(
+    groups: Groups,
+    kept: Kept,
+    proven: Iterable[str],
+    begun: Mapping[str, Any],
+    read: Mapping[str, Iterable[str]] | None = None,
+) -> list[str]:
+    """Note the groups that have passed, unless something was changed meanwhile, or they read what
+    they do not rest on; what to say."""
     if Tree(groups.tree.root).state != begun:
-        return "Files were changed while the tests ran: what has passed is not kept."
-    known = set(groups.every())
+        return ["Files were changed while the tests ran: what has passed is not kept."]
+    known, said = set(groups.every()), list[str]()
     for group in sorted(known.intersection(proven)):
-        kept.keep(group, groups.digest(group))
-    return ""
+        if more := groups.unsaid(group, (read or {}).get(group, ())):
+            said.append(
+                f"{group} is not kept: it reads {', '.join(more)}, and does not rest on it."
+            )
+        else:
+            kept.keep(group, groups.digest(group))
+    return said and [
+        *said,
+        "Name it in RESTS_ON of the tests, or LOOKED_THROUGH (scripts/prove.py).",
+    ]
 
 
 # --- the command ----------------------------------------------------------------------------------
@@ -505,9 +640,10 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--all", action="store_true", help="every test")
     parser.add_argument("--only", choices=("library", "pages", "teaching"), default="")
+    parser.add_argument("--since", default="", help="the commit that a change is counted from")
     parser.add_argument("--out", type=Path, default=Path(os.environ.get("TFVIZ_OUT", ROOT)))
     given, more = parser.parse_known_args(words)
-    out, tree = given.out.resolve(), Tree()
+    out, tree = given.out.resolve(), Tree(since=given.since)
     kept = Kept(out / "_build" / "kept")
     groups = Groups(tree, kept)
     os.environ.pop("TFVIZ_ALL", None)
@@ -515,6 +651,9 @@ def main(words: Sequence[str] | None = None) -> int:
     if given.all:
         os.environ["TFVIZ_ALL"] = "yes"
     else:
+        if tree.since and tree.base is None:
+            print(f"{tree.since} is not in this clone: what was changed since then is not known.")
+            print("The library and the exemplars are proven; make test-all proves the rest.")
         groups.everything = False
         touched = groups.touched()
         os.environ["TFVIZ_TOUCHED"] = ",".join(sorted(touched))
@@ -533,11 +672,12 @@ def main(words: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as place:
         report = Path(place, "proven.json")
         told = json.dumps([chosen.data(), str(report)])
-        command = [sys.executable, "-m", "pytest", *more, *([] if asked else folders)]
+        command = [sys.executable, "-m", "pytest", "-o", f"faulthandler_timeout={HANGS}"]
+        command += [*more, *([] if asked else folders)]
         code = subprocess.run(command, cwd=ROOT, env=os.environ | {"TFVIZ_PLAN": told}).returncode
-        proven = json.loads(report.read_text("utf-8")) if report.exists() else []
-    if said := keep(groups, kept, proven, begun):
-        print(said)
+        done = json.loads(report.read_text("utf-8")) if report.exists() else {}
+    for line in keep(groups, kept, done.get("proven", ()), begun, done.get("read")):
+        print(line)
     if chosen.held:
         print(f"{len(chosen.held)} groups of tests were proven before, and did not run again.")
         print("FRESH=1 runs them all the same.")

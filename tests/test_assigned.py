@@ -8,6 +8,7 @@ import math
 import pickle
 from typing import Any
 
+import exemplars
 import ipywidgets
 import numpy as np
 import pytest
@@ -20,14 +21,16 @@ from tfviz.explorers import ALL
 from tfviz.explorers.base import Explorer
 from tfviz.explorers.knobs import Knob, RefusedError
 
-RESTS_ON = ("tfviz/**", "tests/**")  # it finds them by their names
+RESTS_ON = ("tfviz/**", "tests/**", "tfviz_lab/results/*.json")  # it finds them by their names
 
 BAD = [
     *(None, True, "x", "", "\ud800", b"x", 1.5, math.nan, math.inf, -1, 10**9, 3 + 0j, object()),
     *([], ["x"], [True], [math.nan], [None], [[1.0, 2.0]], [["x"]], {}, {"a": math.nan}),
     *(torch.ones(2), torch.tensor(math.nan), np.bool_(True)),
 ]
-VIEWS = [(name, view) for name, kind in ALL.items() for view in kind.examples]
+VIEWS = [
+    (name, view) for name, kind in ALL.items() for view in kind.examples if exemplars.explores(name)
+]
 
 
 def _arguments(kind: type[Explorer], state: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from pybtex.database import parse_file
 from tfviz import catalogue
 from tfviz.catalogue import CHAPTERS, MECHANISMS, PARTS, Mechanism
 from tfviz.exhibits import EXHIBITS
+from tfviz_lessons.outline import outline
 
 ROOT = Path(__file__).parents[1]
 BIB = parse_file(str(ROOT / "book/references.bib")).entries
@@ -41,21 +42,11 @@ def test_chapters_stand_in_the_folders_of_their_parts() -> None:
 # --- built means built --------------------------------------------------------------------------
 
 
-def section(row: Mechanism, text: str) -> str | None:
-    """The lesson's text from the label of this mechanism to that of the next one."""
-    start = re.search(rf"^\({row.id}\)=\n#+ ", text, re.M)
-    if start is None:
-        return None
-    others = "|".join(m.id for m in MECHANISMS if m.id != row.id)
-    end = re.search(rf"^\((?:{others})\)=$", text[start.end() :], re.M)
-    return text[start.start() : start.end() + end.start() if end else None]
-
-
 def problems(row: Mechanism, root: Path, exhibits: Container[str] = EXHIBITS) -> list[str]:
     """What a built row lacks, or a planned row has too early; empty if all is well."""
     lesson = root / f"{row.document}.md"
-    text = lesson.read_text("utf-8") if lesson.exists() else ""
-    here = section(row, text)
+    page = outline(lesson.read_text("utf-8") if lesson.exists() else "")
+    here = page.labelled(row.id)
     if not row.built:
         return [] if here is None else ["planned, but the chapter has a section for it"]
     found = []
@@ -69,9 +60,9 @@ def problems(row: Mechanism, root: Path, exhibits: Container[str] = EXHIBITS) ->
     if here is None:
         found.append(f"no section ({row.id})= in {lesson.name}")
     else:
-        if f"```{{mechanism}} {row.id}\n" not in here:
+        if row.id not in [box.argument for box in here.named("mechanism")]:
             found.append("the section lacks its card")
-        if not re.search(r"\bplots\.\w+\(|\.plot\(", here):
+        if not re.search(r"\bplots\.\w+\(|\.plot\(", here.text):
             found.append("the section has no plot")
     if row.id not in exhibits:
         found.append(f"no exhibit in tfviz/exhibits/{row.part}.py")
@@ -79,12 +70,13 @@ def problems(row: Mechanism, root: Path, exhibits: Container[str] = EXHIBITS) ->
         found.append("no explorer")
     for name in row.explorers:
         class_name = "".join(word.capitalize() for word in name.split("_"))
-        if not re.search(rf"\b{class_name}\(|```{{explorer}} {name}\b", text):
+        shown = name in [box.argument for box in page.named("explorer")]
+        if not shown and not re.search(rf"\b{class_name}\(", page.text):
             found.append(f"the chapter does not use the explorer {name}")
     if not row.exercises:
         found.append("no exercise")
     for label in row.exercises:
-        if not re.search(rf"^```{{exercise-start}}.*\n:label: {label}$", text, re.M):
+        if f":label: {label}\n" not in [box.body for box in page.named("exercise-start")]:
             found.append(f"no exercise {label} in {lesson.name}")
     return found
 
@@ -281,6 +273,8 @@ def test_a_file_of_one_row_loads() -> None:
     built = GOOD.replace("planned", "built") + 'explorers = ["lab"]\n'
     row = catalogue.load(built)[2][0]
     assert (row.module, row.test) == ("tfviz.sparse.band", "tests/sparse/test_band.py")
+    brief = catalogue.load(GOOD + 'weight = "brief"\n')[2][0]
+    assert (row.weight, brief.weight) == ("full", "brief")
 
 
 @pytest.mark.parametrize(
@@ -290,6 +284,7 @@ def test_a_file_of_one_row_loads() -> None:
         ('growth = "linear"', 'growth = "log"', "growth = 'log'"),
         ('["mask"]', '["masks"]', "changes has"),
         ('["mask"]', "[]", "changes is empty"),
+        ("chapter = 1\n", 'chapter = 1\nweight = "light"\n', "weight = 'light', must be one of"),
         ("chapter = 1\n", "chapter = 2\n", "chapter = 2, must be 1 to 1"),
         ("year = 2020\n", "", "missing year"),
         ("formula", "formulas", "missing formula"),

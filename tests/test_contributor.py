@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tfviz_lessons.outline import outline, outline_of
+
 # it copies the project and runs its tests there; of the chapters it reads the one of the walk
 RESTS_ON = (
     "tfviz/**",
@@ -30,9 +32,6 @@ RESTS_ON = (
 
 ROOT = Path(__file__).parents[1]
 ID = "gaussian_by_hand"
-BLOCK = re.compile(
-    r"^(?P<fence>`{3,})(?P<kind>\w+) (?P<file>\S+)\n(?P<text>.*?)^(?P=fence)$", re.M | re.S
-)
 CODE = ("tfviz", "tfviz_lab", "tfviz_lessons", "teaching", "tests", "scripts", "book", "chapters")
 IGNORED = shutil.ignore_patterns("__pycache__", "_build", "node_modules", ".*")
 SECTION = """
@@ -42,15 +41,12 @@ from tfviz_lessons.checklist import lacks
 
 lesson = read("chapters/priors/locality.md")
 assert not lacks(lesson), lacks(lesson)
-at = lesson.text.splitlines().index("(gaussian_by_hand)=")
-place = lambda block: block.blocks[0].start if hasattr(block, "blocks") else block.start
-blocks = [b for b in lesson.blocks if place(b) > at]
-end = next(n for n, b in enumerate(blocks) if "## More exercises" in getattr(b, "source", ""))
 known = {"seed": 7}
-opening = next(b for b in lesson.blocks if getattr(b, "kind", "") == "code")
+cells = [b for b in lesson.blocks if getattr(b, "kind", "") == "code"]
+opening = next(cell for cell in cells if "import torch" in cell.source)
 exec(opening.source, known)
 ran = 0
-for block in blocks[:end]:
+for block in lesson.inside(lesson.page.labelled("gaussian_by_hand")):
     if isinstance(block, Exercise):
         exec(block.solved, known)
         exec(block.all_tests, known)
@@ -62,7 +58,7 @@ for block in blocks[:end]:
                 ran += 1
             else:
                 sys.exit(f"{block.label} takes what is wrong: {wrong.why}")
-    elif block.kind == "code":
+    else:
         exec(block.source, known)
         ran += 1
 assert ran == 4, ran
@@ -84,17 +80,20 @@ def followed(text: str, block: str) -> str:
 
 def follow(root: Path) -> None:
     """Write every block of the walk that names a file where it belongs."""
-    for found in BLOCK.finditer((root / "docs/walk.md").read_text("utf8")):
-        file, block = root / found["file"], found["text"]
+    for box in outline_of(root / "docs/walk.md").boxes:
+        kind, _, name = box.argument.partition(" ")
+        if box.name or not name:
+            continue
+        file, block = root / name, box.body
         text = file.read_text("utf8")
-        if found["kind"] == "diff":
+        if kind == "diff":
             text = followed(text, block)
-        elif found["kind"] == "python":
+        elif kind == "python":
             text = block
         else:
-            stub = re.search(rf"^\({ID}\)=\n.*?(?=^## More exercises$)", text, re.M | re.S)
-            assert stub, f"make new has put no section into {found['file']}"
-            text = text[: stub.start()] + block + "\n" + text[stub.end() :]
+            stub = outline(text).labelled(ID)
+            assert stub, f"make new has put no section into {name}"
+            text = text.replace(f"({ID})=\n{stub.text}", block)
         file.write_text(text, "utf8")
 
 

@@ -43,7 +43,7 @@ def explorer_kinds(name: str) -> frozenset[str]:
         f"knob {knob.kind.__name__}" for knob in kind.moved.values() if isinstance(knob, Knob)
     }
     found |= {"trained weights"} if re.search(r"\bstored\b|\bload\(", code) else set()
-    found |= {"drawn by hand"} if re.search(r"\bpaints?[:(]", script) else set()
+    found |= {"drawn by hand"} if re.search(r"\bpaints?[,:(]", script) else set()
     return frozenset(found)
 
 
@@ -51,11 +51,9 @@ def explorer_kinds(name: str) -> frozenset[str]:
 def lesson_kinds(name: str) -> frozenset[str]:
     """The directives of a lesson, and what its tasks are answered by and tested with."""
     path = ROOT / f"{name}.md"
-    found = {
-        f"{{{word}}}"
-        for word in re.findall(r"^ *[`:]{3,}\{([\w:-]+)\}", path.read_text("utf8"), re.M)
-    }
-    for task in read(path).tasks:
+    lesson = read(path)
+    found = {f"{{{box.name}}}" for box in lesson.page.boxes if box.name}
+    for task in lesson.tasks:
         if isinstance(task, Written):
             found.add("answer in words")
         elif isinstance(task, Exercise):

@@ -52,6 +52,7 @@ def run(**options: Any) -> int:
         "again": False,
         "list": False,
         "prove": False,
+        "keep": False,
         "workers": 0,
         "scheduler": None,
     } | options
@@ -155,6 +156,104 @@ def test_a_result_that_is_no_number_is_refused(results, capsys):
     assert not (results / "runs").exists()
 
 
+# --- runs that follow from others, and runs that are set aside ------------------------------------
+
+
+def aside(name: str) -> records.Record:
+    found = records.unfinished(name)
+    assert found, f"nothing of {name} is set aside"
+    return found
+
+
+def twice(done):
+    """Asks for one run more, as large as the first two together."""
+    sums = [x["result"]["sum"] for x in done if x["run"]["name"] == "sum"]
+    return [Run("follows", {"add": sum(sums), "steps": 3})] if len(sums) == 2 else []
+
+
+def test_what_runs_ask_for_is_made_by_the_same_command(results, tmp_path, monkeypatch):
+    log = tmp_path / "log"
+    planned(2, log=str(log))
+    monkeypatch.setattr(toy, "follow", twice, raising=False)
+    assert len(runner.tasks(toy)) == 2
+    assert run() == 0 and lines(log) == ["10 0", "10 1"]
+    assert [task.run.name for task in runner.tasks(toy)] == ["sum", "sum", "follows"]
+    assert tfviz_lab.load("toy_experiment")["sums"] == [10, 11, 21]
+    assert run(again=True) == 0 and lines(log) == 2 * ["10 0", "10 1"]
+
+
+def test_runs_that_are_made_are_set_aside_and_gone_on_with_in_another_clone(
+    results, tmp_path, capsys
+):
+    log, kept = tmp_path / "log", results / "unfinished" / "toy_experiment.json"
+    toy.RUNS = [*planned(2, log=str(log)), Run("broken", {"add": 1, "steps": 1, "fails": True})]
+    assert run() == 1 and len(json.loads(kept.read_text())["runs"]) == 2
+    assert not (results / "toy_experiment.json").exists()  # lessons read what is complete
+    fresh_clone(results)
+    capsys.readouterr()
+    assert run(list=True) == 0 and "2 of 3 runs up to date" in capsys.readouterr().out
+    toy.RUNS[2] = Run("mended", {"add": 1, "steps": 3})
+    assert run() == 0 and len(lines(log)) == 2 and not kept.exists()
+    assert tfviz_lab.load("toy_experiment")["sums"] == [10, 11, 1]
+
+
+def test_a_complete_result_stays_while_it_is_made_again(results):
+    planned(2)
+    assert run() == 0
+    before = (results / "toy_experiment.json").read_text()
+    toy.RUNS = [*toy.RUNS, Run("new", {"add": 5}), Run("broken", {"add": 1, "fails": True})]
+    assert run() == 1
+    assert (results / "toy_experiment.json").read_text() == before
+    assert [x["run"]["name"] for x in aside("toy_experiment")["runs"]] == ["new"]
+
+
+def test_what_an_experiment_refuses_is_not_stored(results, monkeypatch):
+    def refused(done):
+        raise ValueError("the reference loses to counting")
+
+    planned(1)
+    monkeypatch.setattr(toy, "collect", refused)
+    with pytest.raises(ValueError, match="loses to counting"):
+        run()
+    assert not (results / "records").exists() and not (results / "toy_experiment.json").exists()
+
+
+def test_keeping_sets_aside_what_a_killed_command_has_made(results, capsys):
+    planned(2)
+    first = runner.tasks(toy)[0]
+    tfviz_lab.write(first.path, runner.execute(first))
+    assert run(keep=True) == 0
+    assert "wrote unfinished/toy_experiment.json" in capsys.readouterr().out
+    assert len(aside("toy_experiment")["runs"]) == 1
+    assert run() == 0 and run(keep=True) == 0 and records.unfinished("toy_experiment") is None
+
+
+def test_the_list_says_how_long_the_missing_runs_will_take(results, capsys):
+    planned(3)
+    assert run(list=True) == 0
+    assert "how long they take is known when one is made" in capsys.readouterr().out
+    first = runner.tasks(toy)[0]
+    done = runner.execute(first)
+    done["provenance"]["seconds"] = 300.0  # for 3 steps
+    tfviz_lab.write(first.path, done)
+    assert run(list=True) == 0
+    assert "1 of 3 runs up to date, 2 not stored; about 10 processor minutes" in (
+        capsys.readouterr().out
+    )
+
+
+def test_a_run_that_reads_a_clock_is_made_here_when_the_others_have_ended(monkeypatch):
+    monkeypatch.setattr(toy, "RUNS", [Run("time", {"add": 1}), Run("sum", {"add": 2})])
+    monkeypatch.setattr(toy, "CLOCKS", ("process",), raising=False)
+    monkeypatch.setattr(toy, "timed", lambda config: config["add"] == 1, raising=False)
+    order = list[str]()
+    assert not runner.perform(runner.tasks(toy), workers=1, tell=order.append)
+    assert [line.split(":")[1].split(",")[0].strip() for line in order] == ["sum", "time"]
+    files = [json.loads(task.path.read_text()) for task in runner.tasks(toy)]
+    timed, other = (done["result"]["process"] for done in files)
+    assert timed == os.getpid() != other
+
+
 def test_two_runs_may_not_share_a_file():
     toy.RUNS = [Run("a b"), Run("A, b")]
     with pytest.raises(ValueError, match=r"'a b' and 'A, b' of toy_experiment share .*a-b-0\.json"):
@@ -226,7 +325,7 @@ def test_a_fresh_clone_knows_what_is_up_to_date(results, tmp_path, capsys):
     assert run() == 0 and len(lines(log)) == 2  # nothing to do
     planned(3, log=str(log))
     said = "2 of 3 runs up to date, 1 stale: not among the runs that are stored"
-    assert listed(capsys) == f"toy_experiment {said}"
+    assert listed(capsys).startswith(f"toy_experiment {said}; less than a")
     toy.RUNS[1] = Run("sum", {**toy.RUNS[1].config, "add": 20}, 1)
     assert "1 stale: its configuration changed since" in listed(capsys)
 
@@ -253,7 +352,7 @@ def test_what_is_stale_says_which_code_changed(results, tmp_path, monkeypatch, c
     assert listed(capsys) == "toy_experiment 2 of 2 runs up to date"
     another_code(monkeypatch, tmp_path, "return {", "more = 0\n    return {")
     said = "0 of 2 runs up to date, 2 stale: toy_experiment.py (measure) since"
-    assert listed(capsys) == f"toy_experiment {said}"
+    assert listed(capsys).startswith(f"toy_experiment {said}; ")
     assert run() == 0  # made again, with this one
     assert listed(capsys) == "toy_experiment 2 of 2 runs up to date"
 
@@ -281,6 +380,20 @@ def test_a_change_that_changes_no_number_is_proven_by_one_run(
     proof = recorded()["proofs"][-1]
     assert [x["agrees with"] for x in proof["by"]] == ["the stored result"]
     assert proof["changed pieces"] == 1 and proof["processor"]
+
+
+def test_what_is_set_aside_is_proven_as_well(results, tmp_path, monkeypatch, capsys):
+    log = tmp_path / "log"
+    toy.RUNS = [*planned(2, log=str(log)), Run("broken", {"add": 1, "fails": True})]
+    assert run() == 1
+    fresh_clone(results)
+    another_code(monkeypatch, tmp_path, *SAME_SUM)
+    assert "0 of 3 runs up to date" in listed(capsys)
+    assert run(prove=True) == 1 and len(lines(log)) == 3  # one run is still to be made
+    assert "2 of 3 runs up to date" in listed(capsys)
+    assert not records.path("toy_experiment").exists()  # lessons read what is complete
+    another_code(monkeypatch, tmp_path, *OTHER_SUM)
+    assert run(prove=True) == 1 and "0 of 3 runs up to date" in listed(capsys)
 
 
 def test_a_change_of_numbers_is_not_adopted(results, tmp_path, monkeypatch, capsys):
@@ -418,6 +531,10 @@ def test_an_experiment_is_found_in_a_commit_wherever_it_stood():
         assert proofs.place("tfviz_lab.position.rotary", files) == f"{home}.rotary"
     named_before = ["tfviz/adaptive/brackets.py", "tfviz_lab/brackets.py"]
     assert proofs.place("tfviz_lab.adaptive.dynamic_spans", named_before) == "tfviz_lab.brackets"
+    folded = ["tfviz_lab/priors/hard_coded_heads.py", "tfviz_lab/priors/prior_only.py"]
+    module = "tfviz_lab.priors.prior_only"
+    assert proofs.place(module, folded) == module
+    assert proofs.place(module, folded[:1]) == "tfviz_lab.priors.hard_coded_heads"
 
 
 @pytest.mark.parametrize(("old", "new"), EXPERIMENTS.items())
@@ -439,10 +556,23 @@ def as_stored(monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", runner.all_experiments())
+COMPLETE = [name for name in runner.all_experiments() if records.unfinished(name) is None]
+UNFINISHED = [name for name in runner.all_experiments() if name not in COMPLETE]
+
+
+@pytest.mark.parametrize("name", UNFINISHED)
+def test_what_is_set_aside_is_up_to_date(name, as_stored):
+    """So that who goes on makes none of it again."""
+    runs = aside(name)["runs"]
+    made = {task.key for task in runner.tasks(tfviz_lab.module_of(name))}
+    assert {done["key"] for done in runs} <= made
+    assert not any("+" in str(done["provenance"]["commit"]) for done in runs)
+
+
+@pytest.mark.parametrize("name", COMPLETE)
 def test_a_stored_result_is_of_its_runs(name, as_stored):
     module, stored = tfviz_lab.module_of(name), tfviz_lab.load(name)
-    runs, made = module.runs(), stored["provenance"]
+    runs, made = [task.run for task in runner.tasks(module)], stored["provenance"]
     assert made["seeds"] == sorted({x.seed for x in runs}) and len(made["seeds"]) >= 3
     assert made["steps"] == max(x.config.get("steps", 0) for x in runs) and made["seconds"] > 0
     assert made["versions"].keys() == {"python", *getattr(module, "PACKAGES", ["torch"])}
@@ -454,17 +584,17 @@ def test_a_stored_result_is_of_its_runs(name, as_stored):
     assert all(math.isfinite(x) for x in leaves if isinstance(x, float))
 
 
-@pytest.mark.parametrize("name", runner.all_experiments())
+@pytest.mark.parametrize("name", COMPLETE)
 def test_a_stored_result_is_what_the_runner_would_write(name, as_stored, tmp_path):
     module, record = tfviz_lab.module_of(name), recorded(name)
-    labels = [records.label(run) for run in module.runs()]
+    labels = [records.label(task.run) for task in runner.tasks(module)]
     assert [records.label(done["run"]) for done in record["runs"]] == labels
     tfviz_lab.write(tmp_path / "again.json", runner.whole(module, record["runs"]))
     assert (tmp_path / "again.json").read_text() == (as_stored / f"{name}.json").read_text()
     assert records.text(record) == records.path(name).read_text()
 
 
-@pytest.mark.parametrize("name", runner.all_experiments())
+@pytest.mark.parametrize("name", COMPLETE)
 def test_a_stored_result_is_up_to_date_or_proven(name, as_stored):
     reasons = Counter(runner.stale(tfviz_lab.module_of(name)).values())
     assert not reasons, (
@@ -487,7 +617,7 @@ stored.RESULTS = here / "results"
 toy.RUNS = [Run("sum", {"add": 10, "log": str(here / "log")}, seed) for seed in range(2)]
 toy.RUNS += [Run("wait", {"add": 5, "log": str(here / "log"), "wait_for": str(here / "go")})]
 sys.exit(runner.run_all([toy], argparse.Namespace(
-    again=False, list=False, prove=False, workers=int(sys.argv[2]), scheduler=None)))
+    again=False, list=False, prove=False, keep=False, workers=int(sys.argv[2]), scheduler=None)))
 """
 
 

@@ -17,6 +17,7 @@ from tfviz import catalogue
 from tfviz.patterns import FAMILIES, Domain, Pattern
 from tfviz.patterns import families as F
 from tfviz.patterns.family import _BY_NAME
+from tfviz_lessons.outline import outline
 
 ROOT = Path(__file__).parents[1]
 GUIDES = (
@@ -32,7 +33,7 @@ OWN = ("tests/priors/test_gaussian_by_hand.py",)
 
 def blocks(kind: str) -> list[str]:
     """The walk's blocks of a language; a file that a block belongs to is named after it."""
-    return re.findall(rf"^```{kind}\n(.*?)^```$", GUIDE, re.M | re.S)
+    return [box.body for box in outline(GUIDE).boxes if re.fullmatch(kind, box.argument)]
 
 
 def case_of_the_guide() -> Case:

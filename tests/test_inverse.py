@@ -9,6 +9,8 @@ from tfviz import patterns as P
 from tfviz.explorers import SparseLab
 from tfviz.patterns.inverse import sizes
 
+RESTS_ON = ("tfviz/explorers/sparse/**",)
+
 BUDGETS = [(16, 6, 2, True), (16, 5, 2, False), (20, 8, 3, True)]
 
 

@@ -182,6 +182,20 @@ def _own_figure(texts: list[str]) -> plots.Figure:
     return plots.figure(drawing, alt=" ".join(texts))
 
 
+def _compared(texts: list[str]) -> dict[str, Any]:
+    """A comparison in which variants and trivial lines are called so."""
+    first, *others = texts
+    said = {"word": "better", "beside": first, "difference": -0.5, "interval": [-0.6, -0.4]}
+    return {
+        "unit": "nats",
+        "scores": {text: [1.0, 2.0] for text in texts},
+        "reference": dict.fromkeys(others, first),
+        "outcomes": dict.fromkeys(others, said),
+        "trivial": {text: [1.5] for text in texts},
+        "bar": first,
+    }
+
+
 def _dozens(texts: list[str]) -> list[list[str]]:
     """As many as a matrix names all: its columns are as broad as a letter is high."""
     return [(texts[n:] + texts)[:12] for n in range(0, N, 12)]
@@ -208,6 +222,7 @@ DRAWN: dict[str, Draw] = {
     ),
     "key_set": lambda x: plots.key_set(dict.fromkeys(x[::5], MASK), 3),
     "mask": lambda x: plots.mask(dict.fromkeys(x, MASK), 2),
+    "outcomes": lambda x: plots.outcomes(_compared(x)),
     "path": lambda x: plots.path(dict.fromkeys(x[-12:], MASK), 2, query=1, key=0),
     "plotly_figure": lambda x: plots.plotly_figure(
         {"data": [{"x": [1], "name": html.escape(text)} for text in x]}, alt=" ".join(x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +16,9 @@ from pybtex.database import parse_file
 
 from tfviz import catalogue
 from tfviz._door import names
-from tfviz_lessons.checklist import lacks
+from tfviz_lessons.checklist import BRIEF, ORDER, lacks
 from tfviz_lessons.lesson import read
+from tfviz_lessons.outline import MORE
 
 ROOT = Path(__file__).parents[1]
 
@@ -121,6 +123,22 @@ def test_a_chapter_has_its_sections_and_its_line_in_the_contents(root: Path) -> 
     contents = (root / "_toc.yml").read_text("utf8")
     assert contents.index("priors/locality") < contents.index("priors/prior_only")
     assert contents.count("caption: Attention with prior") == 1
+
+
+def test_a_section_has_the_form_of_its_weight(root: Path) -> None:
+    new.chapter("priors/prior_only", root)
+    new.mechanism("lazyformer", root)
+    weights = set()
+    for file in root.glob("chapters/priors/*.md"):
+        lesson = read(file)
+        assert not [x for x in lacks(lesson) if re.search("is brief|as brief|belongs before", x)]
+        for row in catalogue.MECHANISMS:
+            if section := lesson.page.labelled(row.id):
+                weights.add(row.weight)
+                starts = [part.title.split(":")[0] for part in section.parts]
+                form = ORDER if row.weight == "full" else (*BRIEF, MORE.rstrip(": "))
+                assert starts == list(form)
+    assert weights == {"full", "brief"}
 
 
 @pytest.mark.parametrize(

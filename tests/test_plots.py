@@ -31,7 +31,7 @@ from tfviz.position import Bias
 from tfviz.position.rope import Rope
 from tfviz.position.sinusoidal_pe import Sinusoidal, sinusoids
 
-RESTS_ON = ("tfviz/**", "tests/**")  # it finds them by their names
+RESTS_ON = ("tfviz/**", "tests/**", "book/assets/css/roles.css")  # it finds them by their names
 
 SVG = "{http://www.w3.org/2000/svg}"
 ROLES_CSS = Path(__file__).parents[1] / "book/assets/css/roles.css"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -65,6 +66,7 @@ def at(pattern: str) -> str:
 
 
 LINFORMER, ROTARY = "tfviz/compressed/linformer.py", "chapters/position/rotary.md"
+ANOTHER = "tfviz/sparse/bigbird.py"
 DRAWN, SHEET, BREAK = "tfviz/explorers", "book/assets/css/article.css", "\n\n\n"
 CHANGES = {
     # what: (file, old text, new text, groups that must notice, groups that must not)
@@ -122,8 +124,48 @@ def test_a_change_touches_what_rests_on_it(copy: Path) -> None:
         OTHER,
         "page:chapters/position/rotary",
         "tests/book/test_new_one",
+        LAW,
     } < touched
-    assert not touched & {CLOCKS, "lesson:chapters/sparse/local", "page:book/notation"}
+    assert not touched & {ROOM, OTHER_LAW, CLOCKS}
+    assert not touched & {"lesson:chapters/sparse/local", "page:book/notation"}
+
+
+def test_what_a_file_of_tests_says_it_rests_on_can_be_read() -> None:
+    """Also at the end of a proof, when what each group has read is compared with it."""
+    one = 'RESTS_ON = ("a/**", *("b.py", *["c"]))'
+    assert prove.named_in(one) == ("a/**", "b.py", "c")
+    assert prove.named_in("RESTING = 1") is None
+    tree = prove.Tree()
+    files = tree.matching(["tests/**test_*.py", "teaching/tests/**test_*.py"])
+    said = {name: prove.named_in((ROOT / name).read_text("utf-8")) for name in files}
+    known = {name: patterns for name, patterns in said.items() if patterns}
+    assert len(known) > 20
+    lost = [(n, x) for n, patterns in known.items() for x in patterns if not tree.matching([x])]
+    assert not lost, "nothing has these names"
+
+
+def test_a_change_is_counted_from_a_commit_that_is_named(copy: Path) -> None:
+    """What it has touched on the default branch, too; one that is not here leaves the exemplars."""
+    begun = prove.Tree(copy).base
+    sentence = copy / ROTARY
+    text = sentence.read_text("utf-8")
+    try:
+        sentence.write_text(f"{text}\nMore.\n", "utf-8")
+        git(copy, "commit", "--quiet", "--all", "--message", "a sentence")
+        assert begun and prove.Tree(copy).changed == set()
+        assert prove.Tree(copy, begun).changed == {ROTARY}
+        assert OTHER in prove.Groups(prove.Tree(copy, begun)).touched()
+        unknown = prove.Tree(copy, "0" * 40)
+        assert unknown.base is None and prove.Groups(unknown).touched() == set()
+    finally:
+        git(copy, "reset", "--quiet", "--hard", str(begun))
+
+
+def test_a_push_is_counted_from_a_state_that_was_proven_whole() -> None:
+    run, (commit, *_) = (ROOT / ".ci/run").read_text(), (ROOT / ".ci/proven").read_text().split()
+    assert re.fullmatch("[0-9a-f]{40}", commit)
+    assert "SINCE=\"$(cut -d' ' -f1 .ci/proven)\"" in run
+    assert "$(if $(SINCE),--since $(SINCE))" in (ROOT / "Makefile").read_text()
 
 
 def test_without_git_nothing_is_touched_and_all_is_found(tmp_path: Path) -> None:
@@ -178,10 +220,17 @@ FILES = {
     "skips": f"import pytest\n{GOOD}def test_c(): pytest.skip()\n",
     "ends_badly": f"{BROKEN}{GOOD}def test_c(f): ...\n",
 }
+STOPPED = {"good": GOOD, "stopped": "def test_a(): ...\ndef test_b(): raise KeyboardInterrupt\n"}
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Callable[..., tuple[int, list[str]]]:
+def read() -> dict[str, list[str]]:
+    """Which files tests have read in the runs so far, by group."""
+    return {}
+
+
+@pytest.fixture
+def run(tmp_path: Path, read: dict[str, list[str]]) -> Callable[..., tuple[int, list[str]]]:
     """run(files, *words): what pytest ends with, and which groups it says are proven."""
 
     def tried(files: dict[str, str], *words: str, **plan: object) -> tuple[int, list[str]]:
@@ -206,7 +255,10 @@ def run(tmp_path: Path) -> Callable[..., tuple[int, list[str]]]:
             [*command, *(words or ("tests",))],
             cwd=tmp_path, env=environment, capture_output=True, text=True,
         )  # fmt: skip
-        return done.returncode, json.loads(report.read_text()) if report.exists() else []
+        told = json.loads(report.read_text()) if report.exists() else {"proven": [], "read": {}}
+        read.update(told["read"])
+        print(done.stdout)
+        return done.returncode, told["proven"]
 
     return tried
 
@@ -228,13 +280,80 @@ def test_only_what_has_passed_whole_is_proven(run: Callable[..., tuple[int, list
         assert run(good, *words) == (0, [])
 
 
+def test_a_failure_is_said_before_the_end(
+    run: Callable[..., tuple[int, list[str]]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A proof that is stopped on its way has said what it had found."""
+    bad = {"bad": "def test_a(): assert 1 == 2, 'one is not two'\n"}
+    for words in (("tests",), ("-n", "2", "tests")):
+        run(bad, *words)
+        said = capsys.readouterr().out
+        early = "FAILED tests/test_bad.py::test_a\n    AssertionError: one is not two\n"
+        assert said.index(early) < said.index("= FAILURES =")
+
+
+READS = {
+    "opens": "def test_a(): open('data.txt').close()\n",
+    "starts": "import subprocess, sys\ndef test_a(): subprocess.run([sys.executable, 'made.py'])\n",
+    "imports": "def test_a(): import made; made.f()\n",
+    "elsewhere": "import os\ndef test_a(): open(os.devnull).close()\n",
+}
+
+
+def test_what_tests_read_is_noted(
+    run: Callable[..., tuple[int, list[str]]], read: dict[str, list[str]], tmp_path: Path
+) -> None:
+    (tmp_path / "data.txt").touch()
+    (tmp_path / "made.py").write_text("def f(): ...\n")
+    for words in (("tests",), ("-n", "2", "tests")):
+        read.clear()
+        assert run(READS, *words)[0] == 0
+        assert read == {"tests/test_opens": ["data.txt"], "tests/test_starts": ["made.py"]}
+
+
+def test_what_reads_more_than_it_says_is_not_kept(copy: Path, tmp_path: Path) -> None:
+    groups, kept = prove.Groups(prove.Tree(copy)), Kept(tmp_path / "kept")
+    read = {ROOM: ["tfviz_lab/results/linformer.json", "_build/made", ANOTHER], LAW: [ANOTHER]}
+    said = prove.keep(groups, kept, [ROOM, LAW], groups.tree.state, read)
+    assert said[0].startswith(f"{LAW} is not kept: it reads {ANOTHER}, ")
+    assert said[1].startswith(f"{ROOM} is not kept") and not list(kept.groups())
+    # who rests on a piece of a module may read it: torch.compile does
+    read = {ROOM: ["requirements.txt"], LAW: ["tests/laws.py", LINFORMER]}
+    assert prove.keep(groups, kept, [ROOM, LAW], groups.tree.state, read) == []
+    assert set(kept.groups()) == {ROOM, LAW}
+
+
+def test_what_was_stopped_on_its_way_is_not_proven(
+    run: Callable[..., tuple[int, list[str]]],
+) -> None:
+    """Of a test that was wanted and has not ended, no report comes."""
+    assert run(STOPPED) == (2, ["tests/test_good"])
+
+
+def test_what_has_passed_where_less_was_asked_is_not_all(copy: Path, tmp_path: Path) -> None:
+    """Fewer cases are compiled without `--all`; of a room all tests run in any case."""
+    kept = Kept(tmp_path / "kept")
+    for asked_all, asked_all_again, held in (
+        (False, False, {ROOM, LAW}),
+        (False, True, {ROOM}),
+        (True, False, {ROOM, LAW}),
+    ):
+        groups = prove.Groups(prove.Tree(copy))
+        groups.everything = asked_all
+        for group in (ROOM, LAW):
+            kept.forget(group)
+            kept.keep(group, groups.digest(group))
+        groups.everything = asked_all_again
+        assert {group for group in (ROOM, LAW) if groups.proven(group, kept)} == held
+
+
 def test_what_was_changed_meanwhile_is_not_kept(copy: Path, tmp_path: Path) -> None:
     groups, kept = prove.Groups(prove.Tree(copy)), Kept(tmp_path / "kept")
     begun = dict(groups.tree.state)
-    assert prove.keep(groups, kept, [ROOM, "tests/of_another_project"], begun) == ""
+    assert prove.keep(groups, kept, [ROOM, "tests/of_another_project"], begun) == []
     assert list(kept.groups()) == [ROOM] and kept.holds(ROOM, groups.digest(ROOM))
     assert ROOM in prove.plan(groups, kept).held
     kept.forget(ROOM)
     (copy / "README.md").touch()
-    assert "is not kept" in prove.keep(groups, kept, [ROOM], begun)
+    assert "is not kept" in prove.keep(groups, kept, [ROOM], begun)[0]
     assert not list(kept.groups())

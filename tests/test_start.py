@@ -139,14 +139,17 @@ def test_each_pin_and_the_place_of_the_project_count(
     for folder in ("teaching", "moved"):
         (tmp_path / folder).mkdir()
     for name in stale_by_file:
-        (tmp_path / name).write_text("one")
+        (tmp_path / name).write_text("name = 'one'")
     monkeypatch.setattr(start, "ROOT", tmp_path)
     before = start.wanted()
     for name, stale in stale_by_file.items():
-        (tmp_path / name).write_text("two")
+        (tmp_path / name).write_text("name = 'two'")
         now = start.wanted()
         assert {folder for folder in now if now[folder] != before[folder]} == stale, name
         before = now
+    with open(tmp_path / "pyproject.toml", "a") as file:
+        file.write("\n[tool.ruff]\nline-length = 80")
+    assert start.wanted() == before  # a tool's settings install nothing
 
 
 def test_an_environment_that_was_moved_is_made_anew(

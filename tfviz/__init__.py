@@ -9,6 +9,7 @@ What most people call stands at the door, and nothing is imported before it is u
     examine                        any attention, asked whether it obeys the laws that ours obey
     implied_map                    the L × L matrix that any core applies, also one that forms none
     plots, explorers               pictures of all of it, still and live
+    anatomy                        a public model by its name or its config.json, taken apart
 
 Behind it are the rooms. The parts hold the mechanisms of the surveys, one module each: `basics`,
 `position`, `longer_context`, `adaptive`, `sparse`, `compressed`, `priors`, `heads`, `beyond_text`.
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tfviz import (
         adaptive,
+        anatomy,
         basics,
         beyond_text,
         compressed,

@@ -118,6 +118,7 @@ class Mechanism:
     libraries       peer -> "full", "partial" or "none"; empty for a concept
     provenance      a word of `PROVENANCE`
     reconstruction  True where no source confirms every detail and the lesson must say so
+    weight          "full", or "brief": its section has about two screens, and the rest in one fold
     status          "planned" or "built"; the rest is for built rows only:
     module          dotted name of the module that holds it
     explorers       keys of ``tfviz.explorers.ALL`` that its section uses
@@ -145,6 +146,7 @@ class Mechanism:
     libraries: Mapping[str, str]
     provenance: str
     reconstruction: bool
+    weight: str
     status: str
     module: str | None
     explorers: tuple[str, ...]
@@ -168,7 +170,7 @@ class Mechanism:
 
 
 _LISTS = ("also", "changes", "builds_on", "full", "partial", "explorers", "exercises")
-_OPTIONAL = {*_LISTS, "reconstruction", "module"} - {"changes"}
+_OPTIONAL = {*_LISTS, "reconstruction", "weight", "module"} - {"changes"}
 _REQUIRED = {
     *("id", "name", "short", "year", "bibkey", "chapter", "idea", "changes", "time", "memory"),
     *("growth", "formula", "provenance", "status"),
@@ -186,8 +188,9 @@ def _row(
         raise ValueError(f"{where}: unknown field {', '.join(unknown)}")
     if not re.fullmatch(r"[a-z][a-z0-9_]*", data["id"]):
         raise ValueError(f"{where}: an id is lower-case letters, digits and underscores")
+    data = {"weight": "full", **data}
     words = {"growth": GROWTH, "provenance": PROVENANCE, "status": ("planned", "built")}
-    for field, allowed in words.items():
+    for field, allowed in (words | {"weight": ("full", "brief")}).items():
         if data[field] not in allowed:
             raise ValueError(f"{where}: {field} = {data[field]!r}, must be one of {list(allowed)}")
     lists: dict[str, Any] = {field: tuple(data.get(field, ())) for field in _LISTS}
@@ -219,6 +222,7 @@ def _row(
         chapter_title=chapter.title,
         libraries=MappingProxyType({} if concept else {peer: mark(peer) for peer in PEERS}),
         reconstruction=data.get("reconstruction", False),
+        weight=data["weight"],
         module=module if data["status"] == "built" else None,
     )
 

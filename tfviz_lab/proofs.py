@@ -187,11 +187,15 @@ def _model() -> str:
 
 
 def place(module: str, files: Iterable[str]) -> str:
-    """The name that a module of an experiment has among these files, wherever it stands there."""
+    """The name that a module of an experiment has among these files, wherever it stands there.
+
+    Its own name comes before those that it had, or that were folded into it.
+    """
     name = module.rpartition(".")[2]
     names = {name, *(old for old, new in EXPERIMENTS.items() if new == name)}
     homes = ("tfviz_lab/", "tfviz/experiments/")
     there = [file for file in files if file.startswith(homes) and Path(file).stem in names]
+    there.sort(key=lambda file: Path(file).stem != name)
     return there[0].removesuffix(".py").replace("/", ".") if there else module
 
 

@@ -6,7 +6,8 @@
     proofs      when and how a change of code was shown to change no number
 
 What lessons read, results/<experiment>.json, is made from `runs` alone, so whoever has a clone can
-add a run without making the others again.
+add a run without making the others again. While some runs are missing, those that are made stand in
+results/unfinished/<experiment>.json, in the same form, and lessons go on reading what was complete.
 """
 
 from __future__ import annotations
@@ -31,8 +32,33 @@ def path(experiment: str) -> Path:
 
 def load(experiment: str) -> Record | None:
     """The record of an experiment, None if it has none."""
+    return _read(path(experiment))
+
+
+def unfinished(experiment: str) -> Record | None:
+    """Runs that were made while others of the experiment are missing, None if there are none."""
+    return _read(_aside(experiment))
+
+
+def set_aside(experiment: str, record: Record) -> Path:
+    """Keep runs that are made while others are missing."""
+    with written_whole(_aside(experiment)) as file:
+        file.write(text(record).encode())
+    return _aside(experiment)
+
+
+def finished(experiment: str) -> None:
+    """All runs are in the record."""
+    _aside(experiment).unlink(missing_ok=True)
+
+
+def _aside(experiment: str) -> Path:
+    return stored.RESULTS / "unfinished" / f"{experiment}.json"
+
+
+def _read(file: Path) -> Record | None:
     try:
-        record: Record = json.loads(path(experiment).read_text(encoding="utf-8"))
+        record: Record = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     return record

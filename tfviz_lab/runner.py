@@ -4,6 +4,7 @@
     python -m tfviz_lab digits --workers 4            one of them, with four processes
     python -m tfviz_lab --scheduler tcp://host:8786   on the workers of that scheduler
     python -m tfviz_lab --list                        what is done, and what is to do
+    python -m tfviz_lab race mine.py                  your own mechanism in the race (`entrant`)
 
 A module of `tfviz_lab` is an experiment if it has
 
@@ -11,10 +12,19 @@ A module of `tfviz_lab` is an experiment if it has
     measure(config, seed) -> dict            one run; plain JSON
     collect(done) -> dict                    all of them as the lesson wants them
 
+and, if some runs can only be named when others are done, as a rate that is chosen among three,
+
+    follow(done) -> list[Run]                what those that are done ask for besides
+
 Each run has a file, results/runs/<experiment>/<run>.json, written when it ends: who interrupts
-loses the runs under way, no more. When all are there, they go into the record of the experiment,
-results/records/<experiment>.json, which comes with the repository, and from it into what lessons
-read. Who adds a run makes that one alone.
+loses the runs under way, no more. When the command ends, what there is so far is kept in
+results/unfinished/<experiment>.json, to be committed and gone on with elsewhere. When all runs are
+there, they go into the record of the experiment, results/records/<experiment>.json, and from it
+into what lessons read, who thus never meet half a result. Who adds a run makes that one alone.
+
+A module whose runs read a clock names in CLOCKS what of their results no second run repeats; if not
+all of them do, timed(config) says which. Those are made by this process, alone, when all others
+have ended.
 
 A result is kept until the key of its run changes: a hash of its configuration, its seed and the
 code that it executes (`keys`). A change of code that changes no number is proven, not trained
@@ -102,6 +112,14 @@ class Task:
         return self.module.rpartition(".")[2]
 
     @property
+    def timed(self) -> bool:
+        """Whether it reads a clock."""
+        module = importlib.import_module(self.module)
+        if not hasattr(module, "CLOCKS"):
+            return False
+        return bool(getattr(module, "timed", lambda config: True)(self.run.config))
+
+    @property
     def path(self) -> Path:
         slug = re.sub(r"[^a-z0-9]+", "-", self.run.name.lower()).strip("-")
         return stored.RESULTS / "runs" / self.experiment / f"{slug}-{self.run.seed}.json"
@@ -128,11 +146,18 @@ def all_experiments() -> list[str]:
 
 
 def tasks(module: ModuleType) -> list[Task]:
-    """Every run of an experiment. Raises ValueError if two would share a file."""
+    """Every run of an experiment that can be named today.
+
+    Raises ValueError if two would share a file.
+    """
     source, found = keys.Source(), list[Task]()
-    for run in module.runs():
-        pieces = source.pieces(module, run.config, run.of)
-        found.append(Task(module.__name__, run, pieces, _key(run, pieces)))
+    wanted = list(module.runs())
+    while wanted:
+        for run in wanted:
+            pieces = source.pieces(module, run.config, run.of)
+            found.append(Task(module.__name__, run, pieces, _key(run, pieces)))
+        known = {label(task.run) for task in found}
+        wanted = [run for run in _followed(module, found) if label(run) not in known]
     paths: dict[Path, Run] = {}
     for task in found:
         if task.path in paths:
@@ -144,6 +169,14 @@ def tasks(module: ModuleType) -> list[Task]:
     return found
 
 
+def _followed(module: ModuleType, found: Sequence[Task]) -> list[Run]:
+    """What the runs that are done ask for."""
+    if not hasattr(module, "follow"):
+        return []
+    done = kept(found)
+    return list(module.follow([done[task] for task in found if task in done]))
+
+
 def _key(run: Run, pieces: Mapping[str, str]) -> str:
     what = [run.name, dict(run.config), run.seed, sorted(keys.anywhere(pieces).values())]
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
@@ -153,22 +186,30 @@ def _key(run: Run, pieces: Mapping[str, str]) -> str:
 
 
 def kept(found: Sequence[Task]) -> dict[Task, Done]:
-    """The results that are up to date: from the file of the run, or from the record."""
-    recorded = records.by_label(records.load(found[0].experiment)) if found else {}
-    results = dict[Task, Done]()
+    """The results that are up to date: from the record, what is unfinished, or the run's file."""
+    if not found:
+        return {}
+    name, results = found[0].experiment, dict[Task, Done]()
+    recorded = [records.by_label(x) for x in (records.load(name), records.unfinished(name))]
     for task in found:
-        done = recorded.get(label(task.run))
-        if done is None or done["key"] != task.key:
-            done = task.done()
-        if done is not None:
-            results[task] = done
+        for done in (*(runs.get(label(task.run)) for runs in recorded), task.done()):
+            if done is not None and done["key"] == task.key:
+                results[task] = done
+                break
     return results
 
 
-def stale(module: ModuleType, found: Sequence[Task] | None = None) -> dict[Task, str]:
-    """The runs whose recorded result is not of this configuration and this code, and why."""
+def stale(
+    module: ModuleType,
+    found: Sequence[Task] | None = None,
+    record: records.Record | None = None,
+) -> dict[Task, str]:
+    """The runs whose recorded result is not of this configuration and this code, and why.
+
+    What is set aside has a `record` of its own.
+    """
     found = tasks(module) if found is None else found
-    record = records.load(found[0].experiment) if found else None
+    record = record or (records.load(found[0].experiment) if found else None)
     if record is None:
         return dict.fromkeys(found, "not stored")
     made, reasons = records.by_label(record), dict[Task, str]()
@@ -220,9 +261,9 @@ def execute(task: Task) -> Done:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # a second one changes the order of sums
     try:
-        begun = time.perf_counter()
+        begun = time.process_time()
         result = module.measure(dict(task.run.config), task.run.seed)
-        seconds = time.perf_counter() - begun
+        seconds = time.process_time() - begun
     finally:
         torch.set_num_threads(threads)
     try:
@@ -255,20 +296,25 @@ def perform(
     """Execute these runs and store the result of each as soon as it is there; those that failed.
 
     `scheduler` is the address of a Dask scheduler; without one there are `workers` processes on
-    this machine, by default one for each processor. workers = 0: here, one after the other.
+    this machine, by default one for each processor. workers = 0: here, one after the other. Runs
+    that are timed are made here in any case, when the others have ended.
     """
     failed: dict[Task, BaseException] = {}
-    if not wanted:
-        return failed
-    with _executor(min(workers, len(wanted)) if workers else workers, scheduler) as finished:
-        for n, (task, outcome) in enumerate(finished(wanted), start=1):
-            label = f"[{n}/{len(wanted)}] {task.experiment}: {task.run.name}, seed {task.run.seed}"
-            if isinstance(outcome, BaseException):
-                failed[task] = outcome
-                tell(f"{label}  FAILED: {type(outcome).__name__}: {outcome}")
-            else:
-                write(task.path, outcome)
-                tell(f"{label}  {outcome['provenance']['seconds']} s")
+    beside, alone = ([x for x in wanted if x.timed == timed] for timed in (False, True))
+    count = 0
+    for some, places, address in ((beside, workers, scheduler), (alone, 0, None)):
+        if not some:
+            continue
+        with _executor(min(places, len(some)) if places else places, address) as finished:
+            for task, outcome in finished(some):
+                count += 1
+                title = f"[{count}/{len(wanted)}] {task.experiment}: {label(task.run)}"
+                if isinstance(outcome, BaseException):
+                    failed[task] = outcome
+                    tell(f"{title}  FAILED: {type(outcome).__name__}: {outcome}")
+                else:
+                    write(task.path, outcome)
+                    tell(f"{title}  {outcome['provenance']['seconds']} s")
     return failed
 
 
@@ -344,13 +390,47 @@ def collected(module: ModuleType) -> Path:
             f"make them with python -m tfviz_lab {found[0].experiment}"
         )
     done = [results[task] for task in found]
+    result = whole(module, done)  # before anything is stored: an experiment may refuse
     before = records.load(found[0].experiment) or {"runs": [], "witnesses": {}, "proofs": []}
     old = {name: x["result"] for name, x in records.by_label(before).items()}
     kept_as_it_was = {label(x["run"]) for x in done if old.get(label(x["run"])) == x["result"]}
     witnesses = {name: x for name, x in before["witnesses"].items() if name in kept_as_it_was}
     record = {**before, "code": _code(found), "runs": done, "witnesses": witnesses}
     records.store(found[0].experiment, record)
-    return store(found[0].experiment, whole(module, done))
+    records.finished(found[0].experiment)
+    return store(found[0].experiment, result)
+
+
+def set_aside(module: ModuleType) -> Path | None:
+    """Keep the runs that are made where others are missing, to be gone on with elsewhere.
+
+    None if there are none that the record does not have.
+    """
+    found = tasks(module)
+    results = kept(found)
+    recorded = records.by_label(records.load(found[0].experiment)) if found else {}
+    new = [task for task in results if results[task] != recorded.get(label(task.run))]
+    if not new:
+        return None
+    done = [results[task] for task in found if task in new]
+    record = {"runs": done, "code": _code(new), "witnesses": {}, "proofs": []}
+    return records.set_aside(found[0].experiment, record)
+
+
+def minutes(found: Sequence[Task], results: Mapping[Task, Done]) -> float | None:
+    """Processor minutes that the missing runs will take, as those which are made lead to expect.
+
+    By step if runs count steps; None if nothing tells.
+    """
+    made = [*results.values()] or list(
+        records.by_label(records.load(found[0].experiment) if found else None).values()
+    )
+    spent = [(x["provenance"]["seconds"], x["provenance"]["steps"] or 1) for x in made]
+    if not spent:
+        return None
+    a_step = sum(seconds for seconds, _ in spent) / sum(steps for _, steps in spent)
+    steps = [int(task.run.config.get("steps", 0)) or 1 for task in found if task not in results]
+    return a_step * sum(steps) / 60
 
 
 def whole(module: ModuleType, done: Sequence[Done]) -> dict[str, Any]:
@@ -368,11 +448,14 @@ def prove(module: ModuleType, tell: Callable[[str], None] = print) -> bool:
     What was never made, or with another configuration, cannot be proven.
     """
     found = tasks(module)
-    record = records.load(found[0].experiment) if found else None
+    name = found[0].experiment if found else ""
+    aside = records.unfinished(name) if found else None  # of these runs, as of stored ones
+    record = aside or (records.load(name) if found else None)
     if record is None:
         tell(f"{module.__name__}: nothing is stored")
         return False
-    reasons, made = stale(module, found), records.by_label(record)
+    made = records.by_label(record)
+    reasons = stale(module, found, record)
     recorded = [task for task in found if label(task.run) in made]
     wanted = [task for task in recorded if reasons.get(task, CONFIGURED) != CONFIGURED]
     differences = {task: changed(task, record) for task in wanted}
@@ -387,7 +470,7 @@ def prove(module: ModuleType, tell: Callable[[str], None] = print) -> bool:
         fresh = _code([task for task in recorded if task in adopted or task not in reasons])
         left = {} if len(adopted) == len(reasons) else record["code"]
         record["code"] = dict(sorted({**left, **fresh}.items()))
-        records.store(found[0].experiment, record)
+        (records.set_aside if aside else records.store)(name, record)
     if len(adopted) < len(reasons):
         tell(f"{module.__name__}: {len(reasons) - len(adopted)} runs are to be made")
     return len(adopted) == len(reasons)
@@ -422,6 +505,9 @@ def _one(values: Sequence[Any]) -> Any:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """`python -m tfviz_lab`; the exit code: 0, 1 if runs failed, 130 after an interrupt."""
+    given = sys.argv[1:] if arguments is None else [*arguments]
+    if given[:1] == ["race"] and any(x.endswith(".py") for x in given):
+        return int(importlib.import_module("tfviz_lab.entrant").main(given[1:]))
     names = all_experiments()
     parser = argparse.ArgumentParser(
         prog="python -m tfviz_lab",
@@ -440,12 +526,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         action="store_true",
         help="show by a few runs that a change of code changed no number, and keep the results",
     )
-    options = parser.parse_args(arguments)
+    parser.add_argument(
+        "--keep", action="store_true", help="only set aside what is made, to be committed"
+    )
+    options = parser.parse_args(given)
     if unknown := set(options.names) - {*names, *EXPERIMENTS}:
         parser.error(f"no experiment {', '.join(sorted(unknown))}; there are {', '.join(names)}")
     if options.workers is not None and options.workers < 0:
         parser.error(f"--workers {options.workers}; choose 0 or more")
     return run_all([module_of(name) for name in options.names or names], options)
+
+
+def _minutes(found: Sequence[Task], here: Mapping[Task, Done]) -> str:
+    """What is missing, in words."""
+    expected = minutes(found, here)
+    if expected is None:
+        return "how long they take is known when one is made"
+    more = "" if len(here) == len(found) else " or more" * _open_ended(found)
+    if expected < 1:
+        return f"less than a processor minute{more}"
+    return f"about {round(expected)} processor minutes{more}"
+
+
+def _open_ended(found: Sequence[Task]) -> bool:
+    """Whether runs will ask for others."""
+    return any(hasattr(importlib.import_module(task.module), "follow") for task in found[:1])
 
 
 def run_all(modules: Sequence[ModuleType], options: argparse.Namespace) -> int:
@@ -461,8 +566,14 @@ def run_all(modules: Sequence[ModuleType], options: argparse.Namespace) -> int:
         line = f"{len(found) - len(why)} of {len(found)} runs up to date"
         for reason, count in Counter(why).items():
             line += f", {count} {reason if reason == 'not stored' else f'stale: {reason}'}"
+        if missing:
+            line += f"; {_minutes(found, here)}"
         print(f"{module.__name__.rpartition('.')[2]:24} {line}", flush=True)
-    if options.list:
+    if options.keep:
+        for module in modules:
+            if todo[module] and (kept_in := set_aside(module)):
+                print(f"wrote {kept_in.parent.name}/{kept_in.name}", flush=True)
+    if options.list or options.keep:
         return 0
     if options.prove:
         failed_proofs = [
@@ -474,24 +585,39 @@ def run_all(modules: Sequence[ModuleType], options: argparse.Namespace) -> int:
             names = " ".join(failed_proofs)
             print(f"not proven; python -m tfviz_lab {names}  makes them", file=sys.stderr)
         return 1 if failed_proofs else 0
-    wanted = [task for missing in todo.values() for task in missing]
+    begun = {module for module, missing in todo.items() if missing}
+    tried, failed = set[Path](), dict[Task, BaseException]()
     try:
-        failed = perform(
-            wanted,
-            workers=options.workers,
-            scheduler=options.scheduler,
-            tell=lambda line: print(line, flush=True),
-        )
+        while wanted := [t for missing in todo.values() for t in missing if t.path not in tried]:
+            tried |= {task.path for task in wanted}
+            failed |= perform(
+                wanted,
+                workers=options.workers,
+                scheduler=options.scheduler,
+                tell=lambda line: print(line, flush=True),
+            )
+            todo |= {module: _left(module) for module in todo if hasattr(module, "follow")}
     except KeyboardInterrupt:
         left = sum(task.done() is None for task in wanted)
+        for module in todo:
+            set_aside(module)
         print(f"\ninterrupted, {left} runs to do; the same command goes on", file=sys.stderr)
         return 130
     except (ConnectionError, ModuleNotFoundError) as error:
         print(error, file=sys.stderr)
         return 1
-    for module, tried in todo.items():
-        if not any(task in failed for task in tried) and (tried or outdated[module]):
+    broken = {task.experiment for task in failed}
+    for module in todo:
+        if module.__name__.rpartition(".")[2] in broken:
+            set_aside(module)
+        elif module in begun or outdated[module]:
             print(f"wrote {collected(module).name}", flush=True)
     if failed:
-        print(f"{len(failed)} of {len(wanted)} runs failed", file=sys.stderr)
+        print(f"{len(failed)} of {len(tried)} runs failed", file=sys.stderr)
     return 1 if failed else 0
+
+
+def _left(module: ModuleType) -> list[Task]:
+    found = tasks(module)
+    here = kept(found)
+    return [task for task in found if task not in here]

@@ -9,7 +9,9 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from tfviz_lessons.lesson import Block, Exercise, Lesson, Written
+from tfviz import catalogue
+from tfviz_lessons.lesson import Exercise, Lesson, Task, Written
+from tfviz_lessons.outline import DEEPER, MORE
 
 CODE, CORE, OPTIONAL = 4, 3, 2
 INTO_A_MODEL = re.compile(
@@ -21,16 +23,20 @@ ORDER = (
     "What breaks",
     "Derive it",
     "Build it",
-    "What it costs, and does it hold",
-    "When would I use it?",
+    "What it costs",
+    "When to use it",
 )
-"""What stands in each mechanism's section, in this order; none is needed but where others ask."""
-LAST_HEADINGS = ("## More exercises", "## Five questions", "## Summary", "## References")
+"""How the headings of a mechanism's section begin, in this order; none is needed but where others
+ask. A colon and what the part holds follow, and may be left out only from `PLAIN`."""
+PLAIN = ("In 90 seconds", "See it", "Build it")
+BRIEF = ("In 90 seconds", "See it", "Build it", "What became of it")
+"""What stands in the section of a brief mechanism, in this order; the rest follows under `MORE`."""
+LAST_HEADINGS = ("More exercises", "Five questions", "Summary", "References")
 
 
 def lacks(lesson: Lesson) -> list[str]:
     """One sentence for each thing that is missing: how many there are, and what to add."""
-    parts = (_open_places, _numbers, _kinds, _exercises, _order, _headings)
+    parts = (_open_places, _numbers, _kinds, _exercises, _order, _weights, _headings)
     return [sentence for part in parts for sentence in part(lesson)]
 
 
@@ -92,26 +98,59 @@ def _exercises(lesson: Lesson) -> Iterator[str]:
 
 
 def _order(lesson: Lesson) -> Iterator[str]:
-    for section in re.split(r"^## ", lesson.text, flags=re.M)[1:]:
-        name, headings = section.partition("\n")[0], re.findall(r"^### (.*)$", section, re.M)
-        places = [ORDER.index(heading) for heading in headings if heading in ORDER]
+    for section in lesson.sections:
+        kinds = [part.title.split(": ", 1)[0] for part in section.parts]
+        places = [ORDER.index(kind) for kind in kinds if kind in ORDER]
+        for part in section.parts:
+            if part.title in ORDER and part.title not in PLAIN:
+                yield (
+                    f"`### {part.title}` in {section.title!r} says nothing of what it holds: write "
+                    f"`### {part.title}: …`, or leave it out if nothing stands there"
+                )
         for before, after in itertools.pairwise(places):
             if after < before:
-                yield f"in {name!r} `### {ORDER[after]}` belongs before `### {ORDER[before]}`"
+                wrong, first = ORDER[after], ORDER[before]
+                yield f"in {section.title!r} `### {wrong}` belongs before `### {first}`"
+
+
+def _weights(lesson: Lesson) -> Iterator[str]:
+    """The form of a mechanism's section is that of its weight in the catalogue."""
+    weights = {row.id: row.weight for row in catalogue.MECHANISMS}
+    for section in lesson.sections:
+        titles = [part.title for part in section.parts]
+        more = [part for part in section.parts if part.title.startswith(MORE)]
+        if weights.get(section.label) != "brief":
+            if more or BRIEF[-1] in titles:
+                yield (
+                    f"{section.title!r} has `### {(more or section.parts)[-1].title}`, as brief "
+                    'sections have: write `weight = "brief"` in its row of tfviz/catalogue.toml'
+                )
+            continue
+        if len(more) != 1 or titles != [*BRIEF, more[0].title]:
+            wanted = ", ".join(f"`### {title}`" for title in (*BRIEF, f"{MORE}…"))
+            yield f"{section.title!r} is brief, so its headings are {wanted}; it has {titles}"
+            continue
+        tasks = [block for block in lesson.inside(section.parts[2]) if isinstance(block, Task)]
+        if len(tasks) != 1:
+            yield (
+                f"`### Build it` of {section.title!r} has {len(tasks)} exercises and needs one: "
+                f"the others belong under `### {more[0].title}` or `## More exercises`"
+            )
+        for part in more[0].walk():
+            if part.title.startswith(DEEPER):
+                plain = part.title.removeprefix(DEEPER)
+                yield f"`#### {part.title}` stands in a fold already: write `#### {plain}`"
 
 
 def _headings(lesson: Lesson) -> Iterator[str]:
-    text = "\n".join(block.source for block in lesson.blocks if isinstance(block, Block))
     for heading in LAST_HEADINGS:
-        if not re.search(rf"^{heading}$", text, re.M):
-            yield f"the heading `{heading}` is missing"
+        if heading not in (section.title for section in lesson.sections):
+            yield f"the heading `## {heading}` is missing"
     if not lesson.tasks:
         return
-    blocks = lesson.blocks[: lesson.blocks.index(lesson.tasks[0])]
-    before = "\n".join(block.source for block in blocks if isinstance(block, Block))
-    headings = re.findall(r"^##+ .*", before, re.M)
-    if before.count("\n## ") != 1:
-        yield f"{lesson.tasks[0].label}, the first exercise, belongs into the first section"
-    if not headings or not headings[-1].startswith("### Build it"):
-        last = headings[-1] if headings else "no heading"
-        yield f"the first exercise stands under `{last}`; it belongs under `### Build it`"
+    first = lesson.tasks[0]
+    *_, under = (section for section in lesson.page.walk() if section.start <= first.start)
+    if not lesson.sections or first not in lesson.inside(lesson.sections[0]):
+        yield f"{first.label}, the first exercise, belongs into the first section"
+    if not under.title.startswith("Build it"):
+        yield f"the first exercise stands under {under.title!r}; it belongs under `### Build it`"

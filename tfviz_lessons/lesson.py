@@ -48,6 +48,9 @@ from typing import Any
 from jupytext import myst
 from markdown_it.token import Token
 
+from tfviz_lessons.outline import LessonError as LessonError
+from tfviz_lessons.outline import Section, directive, outline, tokens
+
 ROLES = ("solution", "tests", "wrong")
 ANSWERS = ("code", "explorer")
 MARK = re.compile(r"^\s*### (BEGIN|END) (.*?)\s*$")
@@ -66,15 +69,6 @@ HERE = "# your code here"
 NOTHING = f"{HERE}\nraise NotImplementedError"
 CELL_OPTIONS = {"tags", "mystnb"}
 HIDDEN = ("hide-input", "remove-input", "hide-cell", "remove-cell")  # tags of a code cell
-
-
-class LessonError(Exception):
-    """What is wrong with a lesson: one line for each problem, with file and line."""
-
-    def __init__(self, path: str, problems: list[tuple[int, str]]) -> None:
-        self.path = path
-        self.problems = sorted(problems)
-        super().__init__("\n".join(f"{path}:{line}: {text}" for line, text in self.problems))
 
 
 class _WrongError(Exception):
@@ -117,6 +111,17 @@ class Task:
     blocks: tuple[Block, ...]
     prose: Block
     hints: tuple[Block, ...]
+
+    @property
+    def start(self) -> int:
+        """First line, counted from 0."""
+        return self.blocks[0].start
+
+    @property
+    def name(self) -> str:
+        """What it is called: the bold words that its text begins with, else its label."""
+        found = re.match(r"\*\*(.+?)\.?\*\*", self.prose.source, re.S)
+        return found[1] if found else self.label
 
     @property
     def asked(self) -> Mapping[str, Any]:
@@ -257,12 +262,26 @@ class Exercise(Task):
 
 @dataclass(frozen=True)
 class Lesson:
-    """A whole lesson: metadata of the front matter, and the blocks from top to bottom."""
+    """A whole lesson: its blocks from top to bottom."""
 
     path: str
     text: str
-    metadata: dict[str, Any]
     blocks: tuple[Block | Exercise | Written, ...]
+
+    @property
+    def page(self) -> Section:
+        """The lesson as a tree of sections."""
+        return outline(self.text, self.path)
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """The sections of the lesson, with those that stand in them."""
+        return self.page.parts
+
+    def inside(self, section: Section) -> list[Block | Exercise | Written]:
+        """The cells and exercises of a section, in the order of the source."""
+        here = (block for block in self.blocks if section.start <= block.start < section.end)
+        return [block for block in here if isinstance(block, Task) or block.kind == "code"]
 
     @property
     def tasks(self) -> tuple[Exercise | Written, ...]:
@@ -391,9 +410,9 @@ def _options(token: Token, what: str) -> tuple[str, dict[str, Any]]:
     return "\n".join(body), options
 
 
-def _blocks(text: str, tokens: list[Token]) -> Iterator[Block]:
+def _blocks(text: str) -> Iterator[Block]:
     """The source cut at its top-level code cells and exercise directives."""
-    lines = text.splitlines()
+    lines = text.split("\n")
     done = 0
 
     def prose(end: int) -> Iterator[Block]:
@@ -405,7 +424,7 @@ def _blocks(text: str, tokens: list[Token]) -> Iterator[Block]:
         if start < stop:
             yield Block("markdown", start, stop, "\n".join(lines[start:stop]))
 
-    for token in tokens:
+    for token in tokens(text):
         if token.map is None or token.level:
             continue
         start, end = token.map
@@ -415,8 +434,7 @@ def _blocks(text: str, tokens: list[Token]) -> Iterator[Block]:
             yield from prose(start)
             done = end
         elif token.type == "fence":
-            found = re.match(r"\{([\w-]+)\}\s*(.*)", token.info)
-            name, argument = (found[1], found[2].strip()) if found else ("", "")
+            name, argument = directive(token)
             known = ("code-cell", "hint", "model-answer")
             if not name.startswith(("exercise", "solution")) and name not in known:
                 continue
@@ -764,12 +782,12 @@ def parse(text: str, path: str | Path = "<lesson>") -> Lesson:
 
     The same text is read once, however often a build or its tests ask for it.
     """
-    tokens = myst.get_parser().parse(text + "\n")
+    outline(text, path)
     problems: list[tuple[int, str]] = []
     found: list[Block | Exercise | Written] = []
     reader = _Reader([])
     try:
-        reader.blocks = list(_blocks(text, tokens))
+        reader.blocks = list(_blocks(text))
     except _WrongError as problem:
         raise LessonError(str(path), [(problem.line, problem.text)]) from None
     while block := reader.peek():
@@ -780,7 +798,7 @@ def parse(text: str, path: str | Path = "<lesson>") -> Lesson:
             reader.skip_exercise()
     if problems:
         raise LessonError(str(path), problems)
-    return Lesson(str(path), text, myst.myst_to_notebook(text).metadata, tuple(found))
+    return Lesson(str(path), text, tuple(found))
 
 
 def read(path: str | Path) -> Lesson:

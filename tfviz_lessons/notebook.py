@@ -7,7 +7,7 @@ wrong and lets *Run all* go on; an empty stub therefore stops nothing.
 
 from __future__ import annotations
 
-import re
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +25,7 @@ from tfviz_lessons.lesson import (
     code_line,
     shown_points,
 )
+from tfviz_lessons.outline import DEEPER, outline
 from tfviz_lessons.plain import REFERENCES, Book, Plain, code_details, details
 
 INSTALL = """\
@@ -43,7 +44,6 @@ if not any(d.name == "tfviz" for d in distributions()):
     raise ModuleNotFoundError("tfviz is missing; get it with: %pip install -e FOLDER-OF-YOUR-CLONE")
 %load_ext tfviz.checks"""
 ANSWER = "*Your answer.*"
-DEEPER = re.compile(r"^(?=#{2,5} Deeper: )", re.M)
 
 
 @dataclass(frozen=True)
@@ -100,10 +100,11 @@ def notebook(
 
 def _text(text: str, name: str) -> list[nbformat.NotebookNode]:
     """Cells of text; what goes deeper begins one of its own, which JupyterLab opens folded."""
-    cells = []
-    for number, part in enumerate(DEEPER.split(text)):
-        if part.strip():
-            folded = {"jp-MarkdownHeadingCollapsed": True} if DEEPER.match(part) else {}
+    cells, lines = [], text.split("\n")
+    folds = [part.start for part in outline(text).walk() if part.title.startswith(DEEPER)]
+    for number, (start, end) in enumerate(itertools.pairwise([0, *folds, len(lines)])):
+        if (part := "\n".join(lines[start:end])).strip():
+            folded = {"jp-MarkdownHeadingCollapsed": True} if number else {}
             label = f"{name}-{number}" if number else name
             cells.append(new_markdown_cell(part.strip("\n"), metadata=folded, id=label))
     return cells

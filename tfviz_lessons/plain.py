@@ -16,17 +16,12 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 from docutils.parsers.rst import Directive
-from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from mdit_py_plugins.amsmath import amsmath_plugin
-from mdit_py_plugins.colon_fence import colon_fence_plugin
-from mdit_py_plugins.deflist import deflist_plugin
-from mdit_py_plugins.dollarmath import dollarmath_plugin
-from mdit_py_plugins.myst_blocks import myst_block_plugin
 from myst_parser.parsers.directives import parse_directive_text
 
 from tfviz import catalogue
-from tfviz_lessons.lesson import LessonError
+from tfviz.anatomy import census
+from tfviz_lessons.outline import FENCES, LessonError, directive, markdown
 
 
 class Book(Protocol):
@@ -145,19 +140,6 @@ INLINE = re.compile(
 )
 
 
-def _parser() -> MarkdownIt:
-    return (
-        MarkdownIt("commonmark")
-        .enable("table")
-        .use(myst_block_plugin)
-        .use(colon_fence_plugin)
-        .use(dollarmath_plugin, allow_labels=True)
-        .use(amsmath_plugin)
-        .use(deflist_plugin)
-        .disable("inline", True)
-    )
-
-
 @dataclass
 class Plain:
     """Turns MyST text of one lesson into plain Markdown; remembers what it cited, in order."""
@@ -180,7 +162,7 @@ class Plain:
         lines = text.split("\n")
         out: list[str] = []
         done = 0
-        for token in _parser().parse(text + "\n"):
+        for token in markdown().parse(text + "\n"):
             if token.map is None or token.map[0] < done:
                 continue
             start, end = token.map
@@ -201,10 +183,10 @@ class Plain:
 
     def _block(self, token: Token, line: int, nested: bool) -> str | None:
         """The replacement of a block that is not plain Markdown already, else None."""
-        if token.type in ("fence", "colon_fence"):
-            directive = re.match(r"\{([\w:-]+)\}\s*(.*)", token.info)
-            if directive:
-                return self._directive(directive[1], directive[2].strip(), token, line, nested)
+        if token.type in FENCES:
+            name, argument = directive(token)
+            if name:
+                return self._directive(name, argument, token, line, nested)
             if token.type == "colon_fence":
                 return self._text(token.content, line + 1, nested=nested)
             return token.markup + token.info + "\n" + token.content + token.markup
@@ -238,6 +220,9 @@ class Plain:
             return self._display(tex, options.get("label"), line, nested)
         if name == "mechanism":
             return self._card(title, line)
+        if name == "head-schemes":
+            made = self._known(line, name, title, lambda x: census.head_schemes(x.split()))
+            return self._text(made, line, nested=nested)
         if name == "source":
             sources = (self._known(line, name, dotted, source_of) for dotted in title.split())
             return "\n\n".join(_fenced("python", source) for source in sources)
@@ -366,10 +351,12 @@ class Plain:
             return f"<{name}>{html.escape(body)}</{name}>"
         if name == "abbr":
             return body
+        if name == "public":
+            return str(self._known(line, name, body, census.said))
         raise _ProblemError(
             line,
             f"role {{{name}}} has no form in a notebook; known: eq, ref, numref, doc, cite, "
-            "cite:p, cite:t, math, term, code, kbd, sub, sup, abbr",
+            "cite:p, cite:t, math, term, code, kbd, sub, sup, abbr, public",
         )
 
     def _cite(self, keys: list[str], in_text: bool, line: int) -> str:
@@ -397,14 +384,14 @@ class Plain:
     def _known(self, line: int, kind: str, key: str, answer: Callable[[str], Any]) -> Any:
         try:
             return answer(key)
-        except KeyError as error:
+        except (KeyError, ValueError) as error:
             plain = f"{kind}: nothing in the book is called {key!r}"
             raise _ProblemError(line, plain if error.args == (key,) else error.args[0]) from None
 
 
 OTHERS = {
     *("admonition", "bibliography", "code-block", "dropdown", "erratum"),
-    *("hint", "letters", "math", "mechanism", "source", "tab-item"),
+    *("head-schemes", "hint", "letters", "math", "mechanism", "source", "tab-item"),
 }
 
 

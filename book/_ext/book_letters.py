@@ -20,7 +20,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,10 +31,11 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
+from tfviz_lessons.outline import declarations, outline
+
 logger = logging.getLogger(__name__)
 
 NOTATION = Path(__file__).parents[1] / "notation.md"
-LINE = re.compile(r"(?P<letters>\$[^$]+\$(?:, \$[^$]+\$)*): (?P<meaning>\S[^$]*)")
 NAME = re.compile(r"(?P<base>[~^¯´˙]?(?:[bcB]:)?.)(?:_(?P<low>[^^]*))?(?:\^(?P<high>.*))?")
 INDICES = set("ijlmnrstcp")
 """Letters that stand for a number when they stand at another letter: θ_m is also θ_0."""
@@ -47,21 +48,6 @@ class Letter(NamedTuple):
 
 
 # --- what is declared -----------------------------------------------------------------------------
-
-
-def declarations(lines: Iterable[str]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """(formulas, meaning) of each line `$a$, $b$: meaning`; a line that is indented goes on.
-
-    Raises ValueError for a line of another form.
-    """
-    whole = re.sub(r"\n\s+(?=\S)", " ", "\n".join(lines)).split("\n")
-    for line in filter(str.strip, whole):
-        match = LINE.fullmatch(line.strip())
-        if not match:
-            raise ValueError(
-                f"{line!r} declares no letter; write `$letter$: what it means, in words`"
-            )
-        yield tuple(re.findall(r"\$([^$]+)\$", match["letters"])), match["meaning"].strip()
 
 
 def named(declared: Iterable[Letter], renderer: Renderer) -> dict[str, str]:
@@ -84,11 +70,10 @@ def named(declared: Iterable[Letter], renderer: Renderer) -> dict[str, str]:
 @cache
 def reserved_letters(text: str) -> tuple[Letter, ...]:
     """The letters of the whole book, from the text of its page of notation."""
-    blocks = re.findall(r"^```\{letters\}\n(.*?)^```", text, re.S | re.M)
     return tuple(
         Letter(tex, meaning)
-        for block in blocks
-        for formulas, meaning in declarations(block.splitlines())
+        for box in outline(text).named("letters")
+        for formulas, meaning in declarations(box.body)
         for tex in formulas
     )
 
@@ -124,7 +109,7 @@ class Letters(SphinxDirective):
         self.assert_has_content()
         self.env.note_dependency(str(NOTATION))
         try:
-            declared = list(declarations(self.content))
+            declared = list(declarations("\n".join(self.content)))
         except ValueError as error:
             raise self.error(str(error)) from None
         box = nodes.container(classes=["tf-letters"])
@@ -185,13 +170,18 @@ def warn(node: nodes.Node, text: str) -> None:
 
 
 def fold(box: nodes.container) -> None:
-    """The letters in a row, and their meanings below, folded."""
+    """The letters in a row, and their meanings below, folded; those of a mechanism on its card."""
     row = nodes.inline(classes=["tf-letters-row"])
     for n, (tex, _) in enumerate(box["letters"]):
         row += [*([nodes.Text(" ")] if n else []), nodes.math(tex, tex)]
     opened = nodes.raw("", "<details><summary><span>Letters</span> ", format="html")
     box.insert(0, [opened, row, nodes.raw("", "</summary>", format="html")])
     box += nodes.raw("", "</details>", format="html")
+    section = box.parent.parent  # of the 90 seconds
+    cards = [node for node in section or [] if node.get("name") == "aside"]
+    if cards:
+        box.parent.remove(box)
+        cards[0] += box
 
 
 # --- what the page holds --------------------------------------------------------------------------

@@ -18,17 +18,21 @@ from typing import Any
 from urllib.parse import quote
 
 import book_faces
+import book_heights
 import book_progress
+import book_reading
 import book_share
 import lesson_sphinx
 import reference_pages
 import sphinx_design
+from book_reading import closing
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.environment.collectors.toctree import TocTreeCollector
 from sphinx.util import logging
 
+from tfviz.stored import RESULTS
 from tfviz_lessons import in_page
 
 logger = logging.getLogger(__name__)
@@ -39,7 +43,6 @@ NPM = ROOT / "node_modules"
 BOXES = Path(sphinx_design.__file__).parent / "static" / "sphinx-design.min.css"
 SIGNS = "/* signs */"  # what follows in the sheet of the explorers is a face
 WITHOUT_CUDA = "--extra-index-url https://download.pytorch.org/whl/cpu"
-PHONE_LINE = 42  # letters of code that stand side by side on a phone
 EMPTY_HEAD = '<th class="head" scope="col"><span class="tf-unseen">Row</span></th>'
 STYLE = (
     "fonts.css",
@@ -53,6 +56,7 @@ STYLE = (
     "catalogue.css",
     "sphinx-design.min.css",
     "progress.css",
+    "path.css",
 )
 """Joined into one style sheet, in this order. A browser draws nothing before it has the last of
 them, and each file is a connection: with six, Lighthouse's phone painted .4 s later."""
@@ -62,10 +66,15 @@ MATHS = re.compile(r'class="(?:katex|tfviz-explorer)')
 
 PAGE_FILES = (
     # what is in a page -> the script that the page needs
+    (
+        re.compile(r"<table[^>]* data-chapter=|<dl[^>]*glossary|tfv-(?:atlas-box|survey|errata)\b"),
+        "js/tables.js",
+    ),
     (re.compile(r'class="[^"]*\btfv-atlas-box'), "js/atlas.js"),
     (re.compile(r'class="tfviz-explorer"'), "js/tfviz-page.js"),
     (re.compile(r'class="tfviz-plotly"'), "js/figures.js"),
     (re.compile(r' data-tf-(?:chapter|test)="'), "js/progress.js"),
+    (re.compile(r'class="tf-bar"'), "js/reading.js"),
     (re.compile(r'class="tf-ask"'), "js/asked.js"),
     (re.compile(r'class="tf-try"'), "js/try.js"),
     (re.compile(r'class="tf-legend"'), "js/letters.js"),
@@ -74,7 +83,23 @@ PAGE_FILES = (
 )
 UNWRITTEN = {"search": "Search", book_share.LOST: "This page does not exist"}
 # What of a program has no look of its own needs no element: a tenth of a page with much code.
-PLAIN_CODE = re.compile(r'<span class="(?:n|p|o|w|nb|nn|bp|vm|fm)">([^<]*)</span>')
+PLAIN_CODE = re.compile(r'<span class="(?:n|p|o|w|nb|nn|bp|vm|fm|pre)">([^<]*)</span>')
+# What a figure brings along for notebooks, and SVG and MathML for files of their own: 5 KB of 150.
+PLACES = re.compile(r'(?<= )(?:d|points|[xy][12]?|c[xy])="[^"]*"')
+"""Attributes that say where something is drawn in a figure, in pixels."""
+MARK = re.compile(
+    r'<path id="(?P<id>\w+)" d="(?:(?P<line>M0 0[vh]-?[\d.]+)|[^"]*)" style="(?P<style>[^"]*)"'
+)
+PLACED = re.compile(r'(?P<use><use href="#(?P<id>\w+)"[^>]*?) style="(?P<style>[^"]*)"')
+"""A mark or a line on an axis, and a place of it, which need not say what the mark says itself."""
+FINE = re.compile(r"(\d\.\d)\d+")
+"""A tenth of a pixel is seen, a hundredth is not."""
+NOT_FOR_A_PAGE = re.compile(
+    r"\[data-jp-theme-light[^{]*\.tfviz-figure\{[^}]*\}"  # dark colours of Jupyter and VS Code
+    r"|(?<=var\(--tfviz-)(?P<role>[a-z]+), #\w+(?=\))"  # what a colour is without a style sheet
+    r'| xmlns="[^"]*"| (?=/>)'
+)
+CLASSES = re.compile(r'class="([^"]*)"')
 KEEP = re.compile(
     r"js/|explorers/|cards/|vendor/(?:plotly|python)|favicon\.svg|(?:tfviz|katex)\.css|search\.js"
 )
@@ -103,13 +128,26 @@ def page_context(
     body = re.sub(r' id="(?:exercise|solution)-content"', "", body)
     body = re.sub(r"<th[^>]*>\s*(?:<p></p>)?\s*</th>", EMPTY_HEAD, body)
     body = PLAIN_CODE.sub(r"\1", body)
+    body = lighter(body)
     body = re.sub(r"<table\b.*?</table>", scrollable, body, flags=re.S)
     context["tf_lesson"] = lesson_links(app, pagename, context)
-    context["body"] = body = guessed(body) if context["tf_lesson"] else body
+    if context["tf_lesson"]:
+        for step in (
+            book_reading.tools,
+            book_reading.beside,
+            book_reading.bar,
+            book_heights.guessed,
+        ):
+            body = step(body)
+    context["body"] = body
     navigation = contents(app, context, pagename) if "toctree" in context else ""
     context["tf_read"] = chapter_end(app, pagename, context) if context["tf_lesson"] else ""
     everything = body + navigation + context["tf_read"] + context.get("tf_legend", "")
-    wanted = ["js/site.js", *(name for what, name in PAGE_FILES if what.search(everything))]
+    wanted = [
+        "js/site.js",
+        "js/path.js",
+        *(name for what, name in PAGE_FILES if what.search(everything)),
+    ]
     # the versions of style sheets and scripts are written when the build is finished
     context["tf_scripts"] = [f"_static/{name}?v=" for name in wanted]
     styles = STYLES if MATHS.search(everything) else STYLES[1:]
@@ -125,6 +163,23 @@ def page_context(
         if home and pagename in env.found_docs
         else ""
     )
+
+
+def lighter(body: str) -> str:
+    """The body without what only notebooks and files of their own need."""
+    body = NOT_FOR_A_PAGE.sub(lambda match: match["role"] or "", body)
+    said = {}
+    for mark in MARK.finditer(body):
+        own = {part.partition(":")[0] for part in mark["style"].split(";")}
+        said[mark["id"]] = own | ({"fill"} if mark["line"] else set())  # a line has no inside
+
+    def placed(match: re.Match[str]) -> str:
+        parts = match["style"].split(";")
+        kept = [x for x in parts if x.partition(":")[0] not in said.get(match["id"], ())]
+        return match["use"] + (f' style="{";".join(kept)}"' if kept else "")
+
+    body = PLACED.sub(placed, body)
+    return PLACES.sub(lambda match: FINE.sub(r"\1", match[0]), body).replace("<style></style>", "")
 
 
 def fold(body: str) -> str:
@@ -148,16 +203,6 @@ def fold(body: str) -> str:
         )
         done = end + len("</div>")
     return "".join(out) + body[done:]
-
-
-def closing(body: str, start: int, tag: str) -> int:
-    """Where the element whose content begins at `start` is closed."""
-    depth = 1
-    for step in re.compile(rf"<(/?){tag}\b[^>]*>").finditer(body, start):
-        depth += -1 if step[1] else 1
-        if depth == 0:
-            return step.start()
-    return start
 
 
 EXERCISE = re.compile(
@@ -205,27 +250,6 @@ def unlinked(title: str) -> str:
         symbols = re.search(r"<math\b.*?</math>", math[:end], re.S)
         title = before + (symbols[0] if symbols else "") + math[end + len("</span>") :]
     return title
-
-
-def guessed(body: str) -> str:
-    """Each section with its height on a phone, about, which stands until a browser draws it."""
-
-    def guess(match: re.Match[str]) -> str:
-        text = re.sub(r"<(svg|script|math|noscript)\b.*?</\1>", "", match[2], flags=re.S)
-        folded = re.compile(r"<details(?:(?!<details).)*?</details>", re.S)
-        while folded.search(text):
-            text = folded.sub("", text)
-        code = "\n".join(re.findall(r"<pre.*?</pre>", text, re.S)).split("\n")
-        rows = sum(1 + len(re.sub(r"<[^>]*>", "", line)) // PHONE_LINE for line in code)
-        text = re.sub(r"<pre.*?</pre>", "", text, flags=re.S)
-        letters = len(re.sub(r"<[^>]*>", "", text))
-        tall = 1.15 * letters + 22 * rows + 1650 * text.count('class="tfviz-explorer"')
-        tall += 300 if "<h2>" in text else 700
-        tall += 250 * len(re.findall(r'class="exercise\b', text))
-        return f'{match[1]} style="--tall: {round(tall, -2):.0f}px"{match[2]}'
-
-    named = r'<section\b[^>]*\bid="[^>]*'
-    return re.sub(rf"({named})(>.*?(?={named}|\Z))", guess, body, flags=re.S)
 
 
 def scrollable(match: re.Match[str]) -> str:
@@ -317,8 +341,8 @@ def chapter_end(app: Sphinx, pagename: str, context: dict[str, Any]) -> str:
     labels = html.escape(book_progress.labels(app.env, pagename))
     return (
         f'<div class="tf-read" data-tf-chapter="{html.escape(pagename)}" data-tf-labels="{labels}">'
-        '<label><input type="checkbox" data-tf-read>I have read this chapter</label>'
-        f"<span data-tf-count></span>{more}</div>"
+        '<label><input type="checkbox" autocomplete="off" data-tf-read>'
+        f"I have read this chapter</label><span data-tf-count></span>{more}</div>"
     )
 
 
@@ -380,7 +404,8 @@ def build_finished(app: Sphinx, problem: Exception | None) -> None:
     static = out / "_static"
     pages = []
     made = {*app.env.found_docs, *reference_pages.names(app.env)}
-    names = {*made, "index", "search", book_share.LOST}
+    shutil.copy(ASSETS / "embed.html", out)
+    names = {*made, "index", "search", "embed", book_share.LOST}
     for page in sorted(out.rglob("*.html")):
         name = page.relative_to(out).as_posix().removesuffix(".html")
         if name in names:
@@ -415,18 +440,23 @@ def build_finished(app: Sphinx, problem: Exception | None) -> None:
 
 
 def write_styles(static: Path, pages: list[Path], work: Path) -> None:
-    """Write the style sheets, and the versions of style sheets and scripts into every page."""
+    """Write style sheets and scripts without what is for us, and their versions into every page."""
     drawn = book_faces.explorers(static / "explorers")
-    written = {x for page in pages for x in html.unescape(page.read_text("utf-8"))}
+    written, used = set[str](), set[str]()
+    for page in pages:
+        text = page.read_text("utf-8")
+        written |= set(html.unescape(text))
+        used |= {name for names in set(CLASSES.findall(text)) for name in names.split()}
     made = {
         "fonts.css": book_faces.text_style(written, drawn, work),
-        BOXES.name: used_only(BOXES.read_text("utf-8"), pages),
+        BOXES.name: used_only(BOXES.read_text("utf-8"), used),
     }
     joined = "\n".join(
         made[name] if name in made else (ASSETS / "css" / name).read_text("utf-8") for name in STYLE
     )
     own = re.sub(r"/\*.*?\*/|^\s+", "", joined, flags=re.S | re.M)  # comments are for us
-    rules = used_only(book_faces.KATEX_STYLE.read_text("utf-8"), pages)
+    own = re.sub(r"\s*([{};,>])\s*", r"\1", own).replace(";}", "}")
+    rules = used_only(book_faces.KATEX_STYLE.read_text("utf-8"), used)
     sheets = {"tfviz.css": own, "katex.css": book_faces.maths_style(pages, drawn, work) + rules}
     kit = static / "explorers" / "kit.css"
     rules_of_kit = kit.read_text("utf-8").partition(SIGNS)[0]
@@ -436,7 +466,12 @@ def write_styles(static: Path, pages: list[Path], work: Path) -> None:
         (static / name).write_text(style, "utf-8")
         digests[name] = hashlib.sha256(style.encode()).hexdigest()[:8]
     for script in sorted((ASSETS / "js").glob("*.js")):
-        digests[f"js/{script.name}"] = hashlib.sha256(script.read_bytes()).hexdigest()[:8]
+        if not (static / "js" / script.name).exists():
+            continue  # the worker's: `write_python`
+        # none of them has a text of two lines
+        code = re.sub(r"^\s*//.*\n|^\s+", "", script.read_text("utf-8"), flags=re.M)
+        (static / "js" / script.name).write_text(code, "utf-8")
+        digests[f"js/{script.name}"] = hashlib.sha256(code.encode()).hexdigest()[:8]
     address = re.compile(rf'(_static/({"|".join(map(re.escape, digests))})\?v=)\w*(?=">)')
     for page in pages:
         before = page.read_text("utf-8")
@@ -450,10 +485,8 @@ def restyle(out: Path) -> None:
     write_styles(out / "_static", sorted(out.rglob("*.html")), out.parent / ".fonts")
 
 
-def used_only(style: str, pages: list[Path]) -> str:
-    """The rules of a style sheet whose classes some page has; none for a width of the window."""
-    page = "".join(path.read_text("utf-8") for path in pages)
-    used = {name for names in set(re.findall(r'class="([^"]*)"', page)) for name in names.split()}
+def used_only(style: str, used: set[str]) -> str:
+    """The rules of a style sheet whose classes are used; none for a width of the window."""
     style = re.sub(r"@[^{;]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}", "", style)
     kept = []
     for selectors, rule in re.findall(r"([^{}]+)(\{[^{}]*\})", style):
@@ -466,10 +499,10 @@ def used_only(style: str, pages: list[Path]) -> str:
 
 
 def write_explorers(static: Path, stamp: Path) -> None:
-    """The modules of the explorers, and plotly; only if the library has changed."""
+    """The modules of the explorers, and plotly; only if the library or its results have changed."""
     digest = hashlib.sha256(str(static).encode())
-    for file in sorted((ROOT / "tfviz").rglob("*")):
-        if file.suffix in {".py", ".js", ".css", ".toml"}:
+    for file in sorted([*(ROOT / "tfviz").rglob("*"), *RESULTS.rglob("*.json")]):
+        if file.suffix in {".py", ".js", ".css", ".toml", ".json"}:
             digest.update(file.read_bytes())
     folder = static / "explorers"
     if folder.exists() and stamp.exists() and stamp.read_text() == digest.hexdigest():

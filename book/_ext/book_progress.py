@@ -179,7 +179,7 @@ def amount(number: int) -> str:
 
 
 def chapter_list(app: Sphinx, docname: str) -> tag:
-    """Every exercise by chapter, in the order of the course."""
+    """A strip for each chapter, in the order of the course, that opens to its exercises."""
     order = {chapter.document: chapter.number for chapter in catalogue.CHAPTERS}
     chapters = sorted(known(app.env).items(), key=lambda item: (order.get(item[0], 99), item[0]))
     return el("div", *(chapter(app, docname, *item) for item in chapters), class_="tf-chapters")
@@ -207,10 +207,12 @@ def chapter(app: Sphinx, docname: str, document: str, entries: list[Entry]) -> t
                 data_tf_exercise=entry.label,
             )
         )
+    # a summary is a button: the link to the chapter is in what opens
+    summary = el("summary", el("h3", *title), el("p", amount(len(entries)), data_tf_count=""))
     return el(
-        "section",
-        el("h3", el("a", *title, href=there)),
-        el("p", amount(len(entries)), data_tf_count=""),
+        "details",
+        summary,
+        el("p", el("a", "go to the chapter", href=there), class_="tf-go"),
         el("ol", *items),
         class_="tf-chapter",
         data_tf_chapter=document,
@@ -219,7 +221,7 @@ def chapter(app: Sphinx, docname: str, document: str, entries: list[Entry]) -> t
 
 
 def count_in_map(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """The number of exercises beside the chapters that are there, in the map of the course."""
+    """A place for what is done of each chapter in the map of the course; progress.js fills it."""
     if docname == PAGE:
         return
     addresses = {
@@ -231,10 +233,8 @@ def count_in_map(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         link = next(iter(item.findall(nodes.reference)), None)
         document = addresses.get(link.get("refuri", "")) if link is not None else None
         if document:
-            entries = known(app.env)[document]
             item += el(
                 "span",
-                amount(len(entries)),
                 class_="tf-map-count",
                 data_tf_chapter=document,
                 data_tf_labels=labels(app.env, document),

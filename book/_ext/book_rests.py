@@ -104,12 +104,17 @@ def with_others(adapter: str) -> list[str]:
     found, waiting = set(), {adapter}
     while waiting:
         found.add(name := waiting.pop())
-        tree = ast.parse((ADAPTERS / f"{name}.py").read_text("utf-8"))
-        named = {x.module for x in ast.walk(tree) if isinstance(x, ast.ImportFrom)}
-        named |= {y.name for x in ast.walk(tree) if isinstance(x, ast.Import) for y in x.names}
-        here = {x for x in named if x and (ADAPTERS / f"{x}.py").exists()}
-        waiting |= here - ASKED - found - {"book_rests"}
+        waiting |= imported(name) - ASKED - found - {"book_rests"}
     return sorted(found - ASKED)
+
+
+@cache
+def imported(adapter: str) -> set[str]:
+    """The adapters that an adapter imports itself."""
+    tree = ast.parse((ADAPTERS / f"{adapter}.py").read_text("utf-8"))
+    named = {x.module for x in ast.walk(tree) if isinstance(x, ast.ImportFrom)}
+    named |= {y.name for x in ast.walk(tree) if isinstance(x, ast.Import) for y in x.names}
+    return {x for x in named if x and (ADAPTERS / f"{x}.py").exists()}
 
 
 def adapters(text: str) -> set[str]:

@@ -30,7 +30,17 @@ from tfviz import catalogue, patterns
 
 FILE = "_static/search.js"
 LEFT_OUT = (nodes.literal_block, nodes.raw, nodes.comment, nodes.system_message, nodes.image)
-SIGNS = {"le": "≤", "ge": "≥", "sum": "∑", "infty": "∞", "in": "∈", "to": "→", "times": "×"}
+UNREAD = {"tfv-cost", "tfv-peer is-full", "tfv-peer is-part", "tfv-peer is-none"}
+"""Classes of what a reader looks up in a table, but would not search for: a row of the atlas."""
+SIGNS = {
+    **{"le": "≤", "leq": "≤", "ge": "≥", "geq": "≥", "ne": "≠", "neq": "≠", "approx": "≈"},
+    **{"sum": "∑", "prod": "∏", "infty": "∞", "in": "∈", "to": "→", "partial": "∂", "top": "ᵀ"},
+    **{"times": "×", "cdot": "·", "odot": "⊙", "lfloor": "⌊", "rfloor": "⌋", "ell": "ℓ"},
+    **{"dots": "…", "ldots": "…", "cdots": "…", "sqrt": "√", "frac": "⁄", "tfrac": "⁄"},
+    **{name: f" {name} " for name in ("softmax", "log", "exp", "max", "min", "bmod")},
+}
+RAISED = str.maketrans("0123456789+-=()niTLN", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱᵀᴸᴺ")
+LOWERED = str.maketrans("0123456789+-=()aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ")
 UNSAID = re.compile(r" ([.,;:])(?= |$)")  # the blank before a sign, where a citation was left out
 GREEK = re.compile(r"\\(var)?([A-Za-z]+)")
 
@@ -41,19 +51,34 @@ Entry = tuple[str, str, str, str]  # anchor, title, title of the section around 
 
 
 def symbols(latex: str) -> str:
-    r"""A formula as a reader types it: ``\beta_{ij}`` is ``β_ij``."""
+    r"""A formula as a line of text: ``\sqrt{L}\,d_h`` is ``√L dₕ``, ``\beta_{ij}`` is ``βᵢⱼ``."""
 
     def letter(match: re.Match[str]) -> str:
         name = match[2]
-        if name in SIGNS or len(name) == 1 or name == "softmax":  # \\q is the query's letter
+        if name in SIGNS or len(name) == 1:  # \q is the query's letter
             return SIGNS.get(name, name)
         case = "SMALL" if name.islower() else "CAPITAL"
         try:
             return unicodedata.lookup(f"GREEK {case} LETTER {name.replace('lambda', 'lamda')}")
         except KeyError:
-            return " "
+            return ""
 
-    return " ".join(re.sub(r"[{}$&\\]", "", GREEK.sub(letter, latex)).split())
+    def script(match: re.Match[str]) -> str:
+        sign, text = match[1], "".join((match[2] or match[3]).split())
+        small = text.translate(LOWERED if sign == "_" else RAISED)
+        if text == "ᵀ" or not {*text} & {*small}:
+            return small
+        return (
+            f"{sign}{text}" if len(text) == 1 or text.isalpha() else f"{sign}({text.strip('()')})"
+        )
+
+    text = re.sub(r"\\(?:text\w*|operatorname)\b", "", latex)
+    text = re.sub(r"\\[,;: ]|\\q?quad\b|~", " ", text)
+    text = GREEK.sub(letter, text)
+    text = re.sub(r"([_^])(?:\{([^{}]*)\}|([^\s{}]))", script, text)
+    text = re.sub(r"√\{([^{}]*)\}", r"√\1", text)
+    text = re.sub(r"⁄(?:\{([^{}]*)\}\{([^{}]*)\}|(\d)(\d))", r"\1\3/\2\4", text)
+    return " ".join(re.sub(r"[{}$&\\!⁄]", "", text).split())
 
 
 def entries(doctree: nodes.document) -> list[Entry]:
@@ -79,6 +104,10 @@ def entries(doctree: nodes.document) -> list[Entry]:
             sections[-1][-1].append(f" {symbols(node.astext())} ")
         elif isinstance(node, tag) and "data_tf_unsearched" in node["html"]:
             return  # the questions of chapters, which are found there
+        elif isinstance(node, tag) and (
+            node["name"] == "dl" or node["html"].get("class_") in UNREAD
+        ):
+            return  # the facts of a card, which are no sentences
         elif isinstance(node, pending_xref) and node.get("refdomain") == "cite":
             return  # the key of a paper, such as tay2020efficient, which no reader sees
         elif not isinstance(node, (*LEFT_OUT, nodes.title, nodes.term)):

@@ -28,11 +28,14 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from surveys import CLAIMS, SOURCE_KEYS, SOURCES, load_claims
 
-from tfviz import catalogue, stored
+from tfviz import anatomy, catalogue, stored
+from tfviz.anatomy import Anatomy, census
 from tfviz.catalogue import CHANGES, GROWTH, PEERS, Chapter, Mechanism
 from tfviz.stored import race
+from tfviz_lessons.lesson import read
 
 CATALOGUE = str(Path(catalogue.__file__).with_suffix(".toml"))
+MODELS = str(Path(anatomy.__file__).with_name("models.toml"))
 ERRATA = "book/errata.toml"
 
 
@@ -215,6 +218,9 @@ class MechanismCard(Directive):
         fact("Paper", *self.cite([row.bibkey]), *self._also(row))
         if row.builds_on:
             fact("Builds on", *self._list(row.builds_on))
+        if lives := census.using(row.id):
+            self.env.note_dependency(MODELS)
+            fact("Lives on in", *self._models(lives))
         if row.exercises:
             fact("Exercises", *self._exercises(row.exercises))
         if row.libraries:
@@ -227,10 +233,9 @@ class MechanismCard(Directive):
             svg(block_svg(row.changes, f"A Transformer block. {words}.", self._owners(row))),
             el("figcaption", words),
         )
-        text = el("div", el("p", row.idea, class_="tfv-idea"), el("dl", *facts), class_="tfv-facts")
-        return [
-            el("aside", text, drawing, class_="tfv-card", aria_label=f"{row.name}, at a glance")
-        ]
+        label = f"{row.name}, at a glance"
+        card = el("aside", drawing, el("dl", *facts), class_="tfv-card", aria_label=label)
+        return [el("p", row.idea, class_="tfv-idea"), card]
 
     def _owners(self, row: Mechanism) -> dict[str, str]:
         """Where the parts of the block are explained, seen from this page; not the row itself."""
@@ -253,20 +258,38 @@ class MechanismCard(Directive):
             links += self.link(follower, follower.short)
         return links
 
+    def _models(self, lives: Sequence[Anatomy]) -> list[nodes.Node]:
+        """How many public models have it, and the best known of them."""
+        whole = f"{census.said('models')} public models"
+        if self.has_page("book/from_a_name"):
+            counted = self.markdown(f"[{whole}](/book/from_a_name.md)")
+        else:
+            counted = [nodes.Text(whole)]
+        if len(lives) == int(census.said("models")):
+            return [nodes.Text("all "), *counted]
+        some = ", among them" if len(lives) > 3 else ":"
+        return [
+            nodes.Text(f"{len(lives)} of "),
+            *counted,
+            nodes.Text(f"{some} {census.names(lives)}"),
+        ]
+
     def _exercises(self, labels: Sequence[str]) -> list[nodes.Node]:
+        """Numbers that lead to the exercises; their names are spoken, and shown on pointing."""
         links: list[nodes.Node] = []
-        for label in labels:
-            links += [nodes.Text(" · ")] if links else []
+        for number, label in enumerate(labels, 1):
             words = self._title(label)
-            links += [nodes.reference("", "", *words, refid=label, internal=True)]
+            name = nodes.inline("", ": ", *words, classes=["tf-unseen"])
+            link = nodes.reference("", str(number), name, refid=label, classes=["tfv-number"])
+            if not any(isinstance(word, nodes.math) for word in words):
+                link["reftitle"] = "".join(word.astext() for word in words)
+            links += [link, nodes.Text(" ")]
         return links
 
     def _title(self, label: str) -> list[nodes.Node]:
         """What an exercise of this page is called: the bold words that it opens with."""
-        lesson = Path(self.env.doc2path(self.env.docname)).read_text("utf-8")
-        opening = rf"^:label: {re.escape(label)}\n```\n\*\*(.+?)\.?\*\*"
-        match = re.search(opening, lesson, re.M)
-        return self.markdown(match[1]) if match else [nodes.Text(label)]
+        tasks = read(self.env.doc2path(self.env.docname)).tasks
+        return self.markdown(next((task.name for task in tasks if task.label == label), label))
 
     def _claims(self, row: Mechanism) -> list[nodes.Node]:
         """A link to what the ledger has about this mechanism, if it has something."""
@@ -521,7 +544,7 @@ class FamilyTree(Directive):
 
 
 class CourseMap(Directive):
-    """Every chapter with its mechanisms; what is ready is a link, the rest says that it is not."""
+    """Every chapter with its first pictures; what is ready is a link, the rest is grey."""
 
     def run(self) -> list[nodes.Node]:
         self.env.note_dependency(CATALOGUE)
@@ -544,15 +567,13 @@ class CourseMap(Directive):
         rows = [row for row in catalogue.MECHANISMS if row.chapter_number == chapter.number]
         ready = any(row.built for row in rows) and self.has_page(chapter.document)
         number = el("span", str(chapter.number), class_="tfv-map-number")
-        names = el("span", ", ".join(row.short for row in rows), class_="tfv-map-names")
         if ready:
             title = self.markdown(f"[{chapter.title}](/{chapter.document}.md)")
         else:
             title = [nodes.Text(chapter.title)]
         pictures = [picture for row in rows if row.built for picture in thumb(row)] if ready else []
-        if pictures:
-            names = el("span", names, el("span", *pictures, class_="tfv-thumbs"))
-        text = el("span", *title, names, class_="tfv-map-text")
+        pictures = [el("span", *pictures[:4], class_="tfv-thumbs")] if pictures else []
+        text = el("span", *title, *pictures, class_="tfv-map-text")
         return el("li", number, text, class_="is-built" if ready else "is-planned")
 
 
@@ -572,11 +593,27 @@ def load_errata(path: Path) -> list[dict[str, Any]]:
     return entries
 
 
+def room_for_tools(wide: int, between: int, narrow: int) -> tag:
+    """The pixels that the filter and jumps of a list take (tables.js), by the window's width."""
+    style = f"--wide: {wide}px; --between: {between}px; --narrow: {narrow}px"
+    return el("div", class_="tfv-tool-room", style=style)
+
+
+class ToolRoom(Directive):
+    """`{tool-room} 136 136 159` stands before a list that a page writes itself."""
+
+    required_arguments = 3
+
+    def run(self) -> list[nodes.Node]:
+        return [room_for_tools(*map(int, self.arguments))]
+
+
 class Errata(Directive):
     def run(self) -> list[nodes.Node]:
         path = Path(self.env.srcdir, ERRATA)
         self.env.note_dependency(str(path))
-        return [el("div", *map(self.entry, load_errata(path)), class_="tfv-errata")]
+        entries = el("div", *map(self.entry, load_errata(path)), class_="tfv-errata")
+        return [room_for_tools(136, 136, 175), entries]
 
     def entry(self, entry: dict[str, Any]) -> tag:
         label = f"erratum-e{entry['number']}"
@@ -588,7 +625,8 @@ class Errata(Directive):
         head = el("p", el("b", f"E{entry['number']}"), " ", *sources, class_="tfv-erratum-head")
         says = el("div", el("span", "reads", class_="tfv-tag"), *self.blocks(entry["says"]))
         should = el("div", el("span", "better", class_="tfv-tag"), *self.blocks(entry["should"]))
-        node = el("section", head, says, should, class_="tfv-erratum")
+        named = "|".join(entry["sources"])
+        node = el("section", head, says, should, class_="tfv-erratum", data_source=named)
         if names := entry.get("mechanisms"):
             links: list[nodes.Node] = []
             for name in names:
@@ -616,5 +654,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("family-tree", FamilyTree)
     app.add_directive("course-map", CourseMap)
     app.add_directive("errata", Errata)
+    app.add_directive("tool-room", ToolRoom)
     app.connect("html-page-context", plain_bibliography, priority=400)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from catalogue_directives import CATALOGUE, Directive, anchor, el
+from catalogue_directives import CATALOGUE, Directive, anchor, el, room_for_tools
 from docutils import nodes
 from sphinx.application import Sphinx
 from surveys import CLAIMS, VERDICTS, Claim, load_claims
@@ -21,7 +21,8 @@ from tfviz import catalogue
 
 
 class Claims(Directive):
-    """Complete without a script: a table for each mechanism, and one that counts."""
+    """Complete without a script: a table for each mechanism, and one that counts. tables.js puts
+    a filter before them."""
 
     def run(self) -> list[nodes.Node]:
         path = Path(self.env.srcdir, CLAIMS)
@@ -32,7 +33,7 @@ class Claims(Directive):
         for claim in claims:
             of[claim.mechanism].append(claim)
         tables = [self.mechanism(name, group) for name, group in of.items() if group]
-        return [self.counts(claims), *tables]
+        return [room_for_tools(166, 213, 291), self.counts(claims), *tables]
 
     def counts(self, claims: Iterable[Claim]) -> nodes.Node:
         number = Counter(claim.verdict for claim in claims)
@@ -53,7 +54,12 @@ class Claims(Directive):
         caption = el("caption", *about)
         titles = ("Claim", "Source", "Verdict")
         head = el("thead", el("tr", *(el("th", title, scope="col") for title in titles)))
-        table = el("table", caption, head, class_="tfv-claims")
+        chapter = (
+            "{0.chapter_number}. {0.chapter_title}".format(catalogue.get(name))
+            if name
+            else "The field"
+        )
+        table = el("table", caption, head, class_="tfv-claims", data_chapter=chapter)
         table += el("tbody", *(self.claim(claim) for claim in claims))
         anchor(self, table, f"claims-{name or 'field'}", caption.astext())
         return table
@@ -69,6 +75,8 @@ class Claims(Directive):
             el("td", claim.says),
             el("td", source, class_="tfv-claim-source"),
             el("td", *verdict, class_=f"tfv-verdict is-{claim.verdict}"),
+            data_source="|".join(claim.sources),
+            data_verdict=title,
         )
 
 

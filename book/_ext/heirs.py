@@ -21,7 +21,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from torch import Generator, Tensor
 
-from tfviz import patterns, plots
+from tfviz import anatomy, patterns, plots
 from tfviz.basics.flash_attention import outputs_so_far
 from tfviz.basics.mixture_of_experts import routed
 from tfviz.compressed.delta_rule import read_back
@@ -75,14 +75,15 @@ def sinks() -> Figure:
 
 # --- multi-head latent attention ------------------------------------------------------------------
 
-HEADS, WIDTH = 128, 128
+MODEL = anatomy.of("deepseek-v3")
+HEADS, WIDTH = (MODEL.fields["latent"][size] for size in ("heads", "value"))
 CACHED = {
-    "multi-head: 128 keys, 128 values": 2 * HEADS * WIDTH,
+    f"multi-head: {HEADS} keys, {HEADS} values": 2 * HEADS * WIDTH,
     "eight groups": 2 * 8 * WIDTH,
-    "latent (MLA)": 512 + 64,
+    "latent (MLA)": MODEL.cache(1, bits=8) // len(MODEL.layers),
     "multi-query: one key, one value": 2 * WIDTH,
 }
-"""Numbers that a token leaves in the cache of a layer with 128 heads of 128 numbers."""
+"""Numbers that a token leaves in the cache of a layer of DeepSeek-V3, and would leave otherwise."""
 
 
 def latent() -> Figure:
@@ -102,8 +103,8 @@ def latent() -> Figure:
     alt = f"Bars, drawn to scale: numbers that a token leaves in the cache of one layer. {sizes}."
     return Figure(
         [fitted(draw, alt)],
-        caption="Numbers that a token leaves in the cache of one layer, with 128 heads of 128 "
-        "numbers. MLA keeps about as little as two heads of keys and values would.",
+        caption=f"Numbers that a token leaves in the cache of one layer, with {HEADS} heads of "
+        f"{WIDTH} numbers. MLA keeps about as little as two heads of keys and values would.",
     )
 
 

@@ -10,7 +10,7 @@ import json
 import os
 import posixpath
 import re
-from functools import cache
+from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -61,13 +61,15 @@ class Bibliography:
     """Citations and entries from the book's BibTeX files."""
 
     def __init__(self, files: list[Path]) -> None:
-        data = pybtex.database.parse_string(
-            "\n".join(file.read_text("utf8") for file in files), "bibtex"
-        )
-        self.entries = data.entries
+        self.files = files
         self.style = find_plugin("pybtex.style.formatting", "unsrt")()
         self.markdown = find_plugin("pybtex.backends", "markdown")()
         self.citation = cache(self.citation)  # type: ignore[method-assign]
+
+    @cached_property
+    def entries(self) -> Any:
+        text = "\n".join(file.read_text("utf8") for file in self.files)
+        return pybtex.database.parse_string(text, "bibtex").entries
 
     def citation(self, key: str) -> tuple[str, str]:
         """Authors in short, and year; `KeyError` for an unknown key."""
@@ -107,8 +109,8 @@ class SphinxBook:
             if anchor in numbers and kind in (None, figtype):
                 return figtype, ".".join(map(str, numbers[anchor]))
         sections = self.env.toc_secnumbers.get(docname, {})
-        if kind is None and f"#{anchor}" in sections:
-            return "section", ".".join(map(str, sections[f"#{anchor}"]))
+        if kind is None and (places := sections.get(f"#{anchor}")):  # deep headings have none
+            return "section", ".".join(map(str, places))
         return "", ""
 
     def equation(self, label: str) -> str:

@@ -1,18 +1,24 @@
 """Reading paths and the syllabus, from book/paths.toml and the chapters.
 
 ```{reading-path} week       its steps: what to read, what to try, how many minutes
+```{start-path} afternoon    a button that leads to its first stop
 ```{paths-figure}            which chapters each path visits
 ```{syllabus}                the term, week by week, with the exercises to hand in
 ```{syllabus-figure}         how long each week takes
+
+A path walks along with its reader: path.js shows the stop at hand and the next one on every page.
+It reads the stops from the script that `write` makes of the same file.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from pathlib import Path
 from typing import Any
 
 import reading_time
@@ -30,6 +36,17 @@ from tfviz.plots.shapes import rectangles
 from tfviz_lessons.lesson import Task
 
 FILE = "book/paths.toml"
+SCRIPT = "_static/js/paths-data.js"
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A chapter, a section or another page that a path leads to, and the minutes to read it."""
+
+    document: str
+    anchor: str  # with its #, or empty
+    title: str
+    minutes: int
 
 
 @dataclass(frozen=True)
@@ -58,9 +75,23 @@ class Step:
             found[row.chapter_number] += reading_time.sections(row.document)[name]
         return found
 
+    @cached_property
+    def stops(self) -> list[Stop]:
+        """What to read, in order."""
+        stops = [
+            Stop(one.document, "", numbered(one), self.minutes_by_chapter[one.number])
+            for one in self.lessons
+        ]
+        for row in map(catalogue.get, self.sections):
+            minutes = reading_time.sections(row.document)[row.id]
+            stops.append(Stop(row.document, f"#{nodes.make_id(row.id)}", row.name, minutes))
+        for page in self.pages:
+            stops.append(Stop(page, "", reading_time.page(page).title, page_minutes(page)))
+        return stops
+
     @property
     def reading(self) -> int:
-        return sum(self.minutes_by_chapter.values()) + sum(map(page_minutes, self.pages))
+        return sum(stop.minutes for stop in self.stops)
 
     @cached_property
     def tasks(self) -> list[tuple[Chapter, Task]]:
@@ -96,6 +127,10 @@ class Way:
     def minutes(self) -> int:
         return sum(step.minutes for step in self.steps)
 
+    def stops(self, documents: Container[str]) -> list[Stop]:
+        """What to read, in order, as far as it is among `documents`."""
+        return [stop for step in self.steps for stop in step.stops if stop.document in documents]
+
 
 def load() -> dict[str, Way]:
     """The paths by their id, in the order of the file."""
@@ -111,10 +146,15 @@ def load() -> dict[str, Way]:
     }
 
 
+def numbered(chapter: Chapter) -> str:
+    """The name of a chapter as the contents write it."""
+    return f"{chapter.number}. {chapter.title}"
+
+
 @cache
 def page_minutes(page: str) -> int:
-    text = (ROOT / f"{page}.md").read_text("utf-8")
-    return reading_time.rounded(reading_time.words(reading_time.visible(text)), 0)
+    whole = reading_time.page(page)
+    return reading_time.rounded(reading_time.words(reading_time.visible(whole)), 0)
 
 
 def exercise(label: str) -> tuple[Chapter, Task]:
@@ -233,40 +273,61 @@ class Paths(Directive):
         return el("a", *title_of(task), href=f"{address}#{task.label}")
 
     def lesson(self, lesson: Chapter) -> list[nodes.Node]:
-        text = f"{lesson.number}. {lesson.title}"
+        text = numbered(lesson)
         if not self.has_page(lesson.document):
             return [nodes.Text(text)]
         return self.markdown(f"{{doc}}`{text} </{lesson.document}>`")
 
-    def page(self, page: str) -> list[nodes.Node]:
-        return self.markdown(f"{{doc}}`/{page}`")
+    def stop(self, stop: Stop) -> nodes.Node:
+        if not self.has_page(stop.document):
+            return nodes.Text(stop.title)
+        return el("a", stop.title, href=self.address(stop))
+
+    def address(self, stop: Stop) -> str:
+        relative = self.env.app.builder.get_relative_uri
+        return relative(self.env.docname, stop.document) + stop.anchor
+
+    def start(self, way: Way) -> list[nodes.Node]:
+        """The button that sets out on a path; nothing in a book that has none of its pages."""
+        stops = way.stops(self.env.found_docs)
+        if not stops:
+            return []
+        words = f"Start: {way.title[0].lower()}{way.title[1:]}"
+        steps = el("small", f"{len(stops)} steps, {hours(way.minutes)}")
+        link = el("a", words, " ", steps, href=self.address(stops[0]), data_tf_path=way.id)
+        return [el("p", link, class_="tfv-start")]
 
     def list_of(self, items: Sequence[tuple[Sequence[nodes.Node], int]]) -> nodes.Node:
         rows = [el("li", *words, el("small", f" {count} min")) for words, count in items]
         return el("ul", *rows)
 
     def reading(self, step: Step) -> nodes.Node:
-        rows = [(self.lesson(one), step.minutes_by_chapter[one.number]) for one in step.lessons]
-        for name in step.sections:
-            row = catalogue.get(name)
-            rows.append((self.link(row), reading_time.sections(row.document)[name]))
-        rows += [(self.page(page), page_minutes(page)) for page in step.pages]
-        return self.list_of(rows)
+        return self.list_of([([self.stop(stop)], stop.minutes) for stop in step.stops])
 
     def table(self, heads: Sequence[str], rows: Sequence[nodes.Node]) -> nodes.Node:
         head = el("thead", el("tr", *(el("th", text, scope="col") for text in heads)))
         return el("table", head, el("tbody", *rows), class_="tfv-claims tfv-paths")
 
 
-class ReadingPath(Paths):
+class OnePath(Paths):
     required_arguments = 1
 
-    def run(self) -> list[nodes.Node]:
+    def way(self) -> Way:
         self.depend()
         ways = load()
         if self.arguments[0] not in ways:
             raise self.error(f"no path {self.arguments[0]!r}; choose one of {', '.join(ways)}")
-        way = ways[self.arguments[0]]
+        return ways[self.arguments[0]]
+
+
+class StartPath(OnePath):
+    def run(self) -> list[nodes.Node]:
+        return self.start(self.way())
+
+
+class ReadingPath(OnePath):
+    def run(self) -> list[nodes.Node]:
+        way = self.way()
         rows = []
         for n, step in enumerate(way.steps, 1):
             week = f"Week {n}: " if way.id == "term" else ""
@@ -284,7 +345,8 @@ class ReadingPath(Paths):
             f"{way.text} Together: {hours(reading)} of reading and "
             f"{hours(way.minutes - reading)} of exercises."
         )
-        return [nodes.paragraph("", "", nodes.Text(total)), self.table(("step", "read"), rows)]
+        text = nodes.paragraph("", "", nodes.Text(total))
+        return [text, *self.start(way), self.table(("step", "read"), rows)]
 
 
 class Syllabus(Paths):
@@ -342,11 +404,9 @@ class SyllabusFigure(Paths):
 
 def title_of(task: Task) -> list[nodes.Node]:
     """The bold words that the text of an exercise begins with; formulas stay formulas."""
-    found = re.match(r"\*\*(.+?)\.?\*\*", task.prose.source, re.S)
-    words = found[1] if found else task.label
     return [
         math(part[1:-1]) if part.startswith("$") else nodes.Text(part.replace("`", ""))
-        for part in re.split(r"(\$[^$]+\$)", words)
+        for part in re.split(r"(\$[^$]+\$)", task.name)
         if part
     ]
 
@@ -359,8 +419,25 @@ def effort(task: Task) -> str:
     )
 
 
+def write(app: Sphinx, problem: Exception | None) -> None:
+    """The paths for path.js: by id, the title, and address, title and minutes of each stop."""
+    if problem is not None or app.builder.format != "html":
+        return
+    data = {}
+    for way in load().values():
+        stops = [
+            (f"{stop.document}.html{stop.anchor}", stop.title, stop.minutes)
+            for stop in way.stops(app.env.found_docs)
+        ]
+        data[way.id] = {"title": way.title, "stops": stops}
+    words = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    Path(app.outdir, SCRIPT).write_text(f"window.tfvizPaths = {words};\n", "utf-8")
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("build-finished", write, priority=400)
     app.add_directive("reading-path", ReadingPath)
+    app.add_directive("start-path", StartPath)
     app.add_directive("paths-figure", PathsFigure)
     app.add_directive("syllabus", Syllabus)
     app.add_directive("syllabus-figure", SyllabusFigure)

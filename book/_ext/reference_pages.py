@@ -46,6 +46,7 @@ GROUPS = {
     "tfviz.explained": "Your own attention, explained",
     "tfviz.examined": "Anybody's attention, examined",
     "tfviz.models": "Models",
+    "tfviz.anatomy": "Public models, taken apart",
     **{f"tfviz.{part.id}": part.title for part in catalogue.PARTS},
     "tfviz.current": "What today's models are made of",
     "tfviz.plots": "Plots",
@@ -183,6 +184,8 @@ def classes(file: str | None) -> dict[str, int]:
 
     def within(node: ast.AST, name: str) -> None:
         for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                continue  # which holds no class, and most of the nodes
             inner = name
             if isinstance(child, ast.ClassDef):
                 lines = [child.lineno, *(x.lineno for x in child.decorator_list)]
@@ -342,14 +345,19 @@ def pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
             yield page_of(name), {"title": name, "body": room_html(app, name, module)}, "page.html"
 
 
+def said(doc: str) -> str:
+    """A docstring in the words that a result of the search shows: no marks, no keys of papers."""
+    text = re.sub(r"`[a-z]+\d{4}[a-z]\w*`,? ?", "", " ".join(doc.split()))
+    return unmarked(text.replace(" ()", "").replace(" )", ")"))
+
+
 def search_entries() -> Iterator[tuple[str, str, list[tuple[str, str, str, str, dict[str, int]]]]]:
     """(page, title, its places) as the search wants them."""
     for name, module in rooms().items():
-        about = unmarked(" ".join((module.__doc__ or "").split()))
+        about = said(module.__doc__ or "")
         places = [("", "", "", about, dict[str, int]())]
         for one in entries(module):
-            text = unmarked(" ".join(one.doc.split()))
-            places.append((anchor_of(one.name), one.name, "", text, {}))
+            places.append((anchor_of(one.name), one.name, "", said(one.doc), {}))
         yield page_of(name), name, places
 
 

@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 
 from catalogue_directives import Directive, el
 from docutils import nodes
-from reading_time import ROOT, source, written
+from reading_time import ROOT, page, written
 from sphinx.application import Sphinx
 
 from tfviz import catalogue
 from tfviz.catalogue import Chapter, Part
+from tfviz_lessons.outline import Section, five_questions
 
-HEADING = "## Five questions\n"
-ITEM = re.compile(r"^\d+\. (.*(?:\n(?!\d+\. |```).+)*)", re.M)
 EXPLAINED = re.compile(r" → \[(?P<number>\d+\.\d+)\]\(#?(?P<label>\w+)\)$")
 
 
@@ -40,31 +39,23 @@ def questions(lesson: Chapter) -> list[Question]:
     Raises ValueError if it has not as many answers as questions, or if an answer does not end with
     a link to a section of the chapter.
     """
-    whole = source(lesson.document) or ""
-    text = whole.split(HEADING, 1)[-1].split("\n## ")[0]
-    asked, _, told = text.partition("```{dropdown}")
-    pairs = ITEM.findall(asked), ITEM.findall(told)
-    if not pairs[0] or len(pairs[0]) != len(pairs[1]):
-        raise ValueError(
-            f"{lesson.document}.md has {len(pairs[0])} questions and {len(pairs[1])} answers under "
-            f"{HEADING.strip()!r}; give each question its answer"
-        )
+    whole = page(lesson.document)
     return [
         Question(f"self-test/{lesson.stem}/{n}", question, answer, *explained(answer, whole))
-        for n, (question, answer) in enumerate(zip(*pairs, strict=True), 1)
+        for n, (question, answer) in enumerate(five_questions(whole, f"{lesson.document}.md"), 1)
     ]
 
 
-def explained(answer: str, chapter: str) -> tuple[str, str]:
+def explained(answer: str, chapter: Section) -> tuple[str, str]:
     """The label of the section that an answer links to, and its number and heading."""
     link = EXPLAINED.search(answer)
-    heading = link and re.search(rf"^\({link['label']}\)=\n+## (.+)$", chapter, re.M)
-    if not (link and heading):
+    section = link and chapter.labelled(link["label"])
+    if not (link and section):
         raise ValueError(
             f"the answer {answer!r} must end with a link to the section that explains it, such as "
             "→ [21.1](linformer)"
         )
-    return link["label"], f"{link['number']} {heading[1]}"
+    return section.label, f"{link['number']} {section.title}"
 
 
 def of_part(part: Part) -> list[tuple[Chapter, list[Question]]]:

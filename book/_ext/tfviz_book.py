@@ -2,7 +2,9 @@
 
 book_math     formulas, rendered by KaTeX while the book is built
 book_letters  what each letter of a formula means, said by the formula
-book_layers   cards of 90 seconds, and what is folded because it goes deeper
+book_layers   the 90 seconds, and what is folded because it goes deeper or is not for everybody
+book_reading  how calm a chapter looks: code buttons, captions beside pictures, the bar of views
+book_heights  how tall what is not drawn yet will be
 book_boxes    {try}, {differs}, {erratum}, {measured}
 book_code     {source} and {explorer}
 book_examined {examined}: what the laws say of a broken attention
@@ -14,9 +16,12 @@ lesson_sphinx exercises and notebooks from the source of a lesson
 book_progress  what the reader has done: rows of exercises, counts, the page of progress
 catalogue_directives    cards, atlas, family tree, map, errata
 measured_directives     what was measured of the family
+baseline_directives     what comparisons are held against, and how one baseline lost
+token_costs             what a token costs: its numbers, tables, figures and questions
 survey_directives       every heading of the surveys, with the section that answers it
 claims_directives       the ledger of the surveys' claims
 heirs                   the pictures of what came after the surveys
+models_directives       {public}, {head-schemes}: public models, counted
 paths                   reading paths and the syllabus, with minutes
 self_test               a test of each part, from the five questions of its chapters
 reference_pages         a page for each room of the library
@@ -45,9 +50,12 @@ PARTS = (
     "lesson_sphinx",
     "catalogue_directives",
     "measured_directives",
+    "baseline_directives",
+    "token_costs",
     "survey_directives",
     "claims_directives",
     "heirs",
+    "models_directives",
     "paths",
     "self_test",
     "reference_pages",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 import re
 import unicodedata
 from functools import cache
@@ -14,14 +15,10 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from tfviz_course import CourseError
 from tfviz_lessons import clone
+from tfviz_lessons.outline import LessonError, declarations, five_questions, outline
 from tfviz_lessons.plain import expand
 
 ALL = "all"
-ANSWERS = re.compile(r"^```\{dropdown\} Answers\n(?P<answers>.*?)^```$", re.M | re.S)
-QUESTIONS = re.compile(r"^## Five questions\n(?P<text>.*?)(?=^## |\Z)", re.M | re.S)
-NUMBERED = re.compile(r"^(\d+)\. (.*?)(?=^\d+\. |\Z)", re.M | re.S)
-LETTERS = re.compile(r"^(`{3,})\{letters\}\n(?P<lines>.*?)^\1$", re.M | re.S)
-LETTER = re.compile(r"(?P<letters>\$[^$]+\$(?:, \$[^$]+\$)*): (?P<meaning>\S.*)")
 SIGNS = {"to": "→", "ell": "ℓ", "times": "×", "cdot": "·", "le": "≤", "ge": "≥", "sqrt": "√"}
 DIRECTIVE = re.compile(r"\{[a-z:-]+\}`|^`{3,}", re.M)  # MyST that only the book can read
 
@@ -57,32 +54,22 @@ def chosen(name: str) -> list[Asked]:
 
 def read(chapter: str) -> Asked:
     """The five questions and the letters of a chapter, in its order."""
-    text = clone.chapters()[chapter].read_text("utf8")
-    title = re.search(r"^# (.+)$", text, re.M)
-    part = QUESTIONS.search(text)
-    answers = ANSWERS.search(part["text"]) if part else None
-    if not (title and part and answers):
-        raise CourseError(f"{chapter} has no section 'Five questions' with '{{dropdown}} Answers'")
-    asked = _numbered(part["text"][: answers.start()])
-    given = _numbered(answers["answers"])
-    if asked.keys() != given.keys() or not asked:
-        said = f"{chapter} has questions {[*asked]} and answers {[*given]}"
-        raise CourseError(f"{said}; give both the same numbers")
-    questions = [Question(number, asked[number], given[number]) for number in asked]
-    symbols: dict[str, Symbol] = {}
-    for block in LETTERS.finditer(text):
-        for line in re.sub(r"\n\s+(?=\S)", " ", block["lines"]).splitlines():
-            if found := LETTER.fullmatch(line.strip()):
-                symbols.setdefault(found["letters"], Symbol(found["letters"], found["meaning"]))
-    for said in (*asked.values(), *given.values(), *(one.meaning for one in symbols.values())):
+    path, symbols = clone.chapters()[chapter], dict[str, Symbol]()
+    try:
+        page = outline(path.read_text("utf8"), path)
+        pairs = five_questions(page, chapter)
+        for box in page.named("letters"):
+            for formulas, meaning in declarations(box.body):
+                letters = ", ".join(f"${tex}$" for tex in formulas)
+                symbols.setdefault(letters, Symbol(letters, meaning))
+    except (ValueError, LessonError) as error:
+        raise CourseError(str(error)) from None
+    questions = [Question(number, *pair) for number, pair in enumerate(pairs, 1)]
+    for said in (*itertools.chain(*pairs), *(one.meaning for one in symbols.values())):
         if wrong := DIRECTIVE.search(said):
             where = f"{wrong[0]!r} in {said[:60]!r}"
             raise CourseError(f"{chapter}: {where} works only in the book; write it as text")
-    return Asked(chapter, title[1].strip(), tuple(questions), tuple(symbols.values()))
-
-
-def _numbered(text: str) -> dict[int, str]:
-    return {int(number): " ".join(said.split()) for number, said in NUMBERED.findall(text)}
+    return Asked(chapter, page.title, tuple(questions), tuple(symbols.values()))
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Public models: shapes and parameters of their configurations, bytes of their cache."""
+"""Public models: shapes and parameters of their configurations, bytes of their cache, windows."""
 
 from __future__ import annotations
 
@@ -8,11 +8,20 @@ import pytest
 import torch
 from refusals import refused
 
+from tfviz import anatomy
+from tfviz.basics.cache_cost import cache_bytes
 from tfviz.basics.public_models import MODELS
 
 RESTS_ON = ("tfviz/**", "tests/*.py")  # weights are found by their names
 
 GIB = 2**30
+
+BROKEN_LINES = {
+    "tfviz/basics/public_models.py": [
+        ("one token more is kept", "= L - self.window", "= L - self.window - 1"),
+        ("windows everywhere", "near=len(reaches)", "near=len(a.layers)"),
+    ]
+}
 
 
 @pytest.mark.parametrize(
@@ -34,13 +43,32 @@ def test_no_heads_are_no_cache() -> None:
     refused("h_kv = 0", MODELS["GPT-2"].cache_bytes, 4, h_kv=0)
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_the_cache_is_that_of_the_anatomy_windows_and_all(name: str) -> None:
+    shape = MODELS[name]
+    for L in (0, 1, 1024, 1025, 4096, 4097, 131_072):
+        for b, batch in ((2, 1), (1, 3)):
+            whole = anatomy.of(name).cache(L, batch, bits=8 * b)
+            assert shape.cache_bytes(L, b, batch) == whole, (L, b, batch)
+
+
+def test_windows_of_gemma_keep_their_last_tokens() -> None:
+    two, three = MODELS["Gemma 2 9B"], MODELS["Gemma 3 27B (text)"]
+    assert two.cache_bytes(8192) / GIB == 1.96875 == 2.625 - 21 / 42 * 2.625 / 2
+    assert two.cache_bytes(8192, h_kv=16) == 2 * two.cache_bytes(8192)
+    full, near = (cache_bytes(L, N, 16, 128) for L, N in ((131_072, 10), (1024, 52)))
+    assert three.cache_bytes(131_072) == full + near
+
+
 def test_public_models_have_the_shapes_of_their_configurations() -> None:
     from transformers import (
         AutoModelForCausalLM,
         FalconConfig,
         Gemma2Config,
+        Gemma3TextConfig,
         GPT2Config,
         LlamaConfig,
+        Qwen3Config,
     )
 
     llama: Any = {"num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8}
@@ -58,6 +86,22 @@ def test_public_models_have_the_shapes_of_their_configurations() -> None:
         "Llama 3 8B": LlamaConfig(
             vocab_size=128256, hidden_size=4096, intermediate_size=14336, **llama
         ),
+        "Llama 3.1 405B": LlamaConfig(
+            vocab_size=128256,
+            hidden_size=16384,
+            intermediate_size=53248,
+            num_hidden_layers=126,
+            num_attention_heads=128,
+            num_key_value_heads=8,
+        ),
+        "Qwen3 32B": Qwen3Config(
+            hidden_size=5120,
+            intermediate_size=25600,
+            num_hidden_layers=64,
+            num_attention_heads=64,
+            num_key_value_heads=8,
+            head_dim=128,
+        ),
         "Gemma 2 9B": Gemma2Config(
             hidden_size=3584,
             intermediate_size=14336,
@@ -65,6 +109,16 @@ def test_public_models_have_the_shapes_of_their_configurations() -> None:
             num_attention_heads=16,
             num_key_value_heads=8,
             head_dim=256,
+        ),
+        "Gemma 3 27B (text)": Gemma3TextConfig(
+            vocab_size=262144,
+            hidden_size=5376,
+            intermediate_size=21504,
+            num_hidden_layers=62,
+            num_attention_heads=32,
+            num_key_value_heads=16,
+            head_dim=128,
+            sliding_window=1024,
         ),
         "Falcon 7B": FalconConfig(),  # multi_query
     }
@@ -80,6 +134,9 @@ def test_public_models_have_the_shapes_of_their_configurations() -> None:
         h_kv = h_kv or getattr(config, "num_key_value_heads", ours.h)
         assert ours.h_kv == h_kv
         assert ours.d_head == getattr(config, "head_dim", ours.d // ours.h)
+        kinds = getattr(config, "layer_types", None) or []
+        near = kinds.count("sliding_attention")
+        assert (ours.near, ours.window) == (near, config.sliding_window if near else 0)
         with torch.device("meta"):  # no memory
             model = AutoModelForCausalLM.from_config(config)
         assert model.num_parameters() == ours.weights, name

@@ -16,15 +16,18 @@ import tfviz_book
 import thumbnails
 from pybtex.database import parse_file
 
-from tfviz import catalogue
+from tfviz import anatomy, catalogue
 from tfviz.exhibits import EXHIBITS
 from tfviz.stored import race
+from tfviz_lessons.outline import outline_of
 
 ROOT = Path(__file__).parents[2]
 
 BOOK = sorted((ROOT / "book").glob("*.md"))
 LESSONS = sorted((ROOT / "chapters").glob("*/*.md"))
 PAGES = BOOK + LESSONS
+SEEDED = ("instructors", "how_we_measure", "how_a_baseline_lost")
+"""Pages on which a seed is one of random numbers."""
 ERRATA = cards.load_errata(ROOT / "book/errata.toml")
 name = lambda path: path.stem  # noqa: E731
 
@@ -38,9 +41,14 @@ def test_all_pages_of_the_frame_are_there() -> None:
     wanted += [
         "paths",
         "self_test",
+        "how_a_baseline_lost",
+        "how_we_measure",
         "your_own_mask",
+        "from_a_name",
         "examine_yours",
+        "what_a_token_costs",
         "syllabus",
+        "sessions",
         "references",
         "licences",
         "instructors",
@@ -85,8 +93,8 @@ def test_commands_that_a_page_shows_exist(page: Path) -> None:
 @pytest.mark.parametrize("page", LESSONS, ids=name)
 def test_a_measured_box_can_be_read_at_a_glance(page: Path) -> None:
     """A verdict beside its figure; what limits it may stand below the box, or under Deeper."""
-    boxes = re.findall(r"^```\{measured\}[^\n]*\n(.*?)^```$", page.read_text("utf-8"), re.S | re.M)
-    assert boxes and max(len(box.split()) for box in boxes) <= 60, boxes
+    boxes = outline_of(page).named("measured")
+    assert boxes and max(len(box.body.split()) for box in boxes) <= 60, boxes
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
@@ -94,7 +102,7 @@ def test_sources_have_names(page: Path) -> None:
     """Authors and years, not the numbers of a private list."""
     text = page.read_text("utf-8")
     assert not re.search(r"\bseeds? 00\d\b", text)
-    if page in BOOK and "instructors" not in page.stem:  # there, a seed is one of random numbers
+    if page in BOOK and not page.stem.startswith(SEEDED):
         assert not re.search(r"\bseeds?\b", text, re.I)
 
 
@@ -104,10 +112,8 @@ def test_errata_and_catalogue_name_their_sources() -> None:
 
 
 def glossary() -> dict[str, str]:
-    text = (ROOT / "book/glossary.md").read_text("utf-8")
-    body = text[text.index("```{glossary}") : text.index("\n```\n")]
-    entries = re.findall(r"^(\S.*)\n((?:  .*\n?)+)", body.split("\n", 1)[1], re.M)
-    return dict(entries)
+    (box,) = outline_of(ROOT / "book/glossary.md").named("glossary")
+    return dict(re.findall(r"^(\S.*)\n((?:  .*\n?)+)", box.body, re.M))
 
 
 def test_the_glossary_is_sorted_and_defines_each_word_once() -> None:
@@ -135,7 +141,8 @@ def test_the_window_words_mean_in_code_what_the_notation_says() -> None:
 
 CONF = """
 extensions = [
-    *("myst_nb", "sphinxcontrib.bibtex"), "catalogue_directives", "measured_directives"
+    *("myst_nb", "sphinxcontrib.bibtex"),
+    *("catalogue_directives", "measured_directives", "models_directives"),
 ]
 myst_enable_extensions = ["dollarmath"]
 bibtex_bibfiles = ["book/references.bib"]
@@ -143,7 +150,7 @@ bibtex_reference_style = "author_year"
 html_theme = "basic"
 html_static_path = ["assets"]
 html_css_files = ["css/catalogue.css"]
-html_js_files = ["js/atlas.js"]
+html_js_files = ["js/tables.js", "js/atlas.js"]
 nb_execution_mode = "off"
 root_doc = "index"
 mathjax_path = "js/none.js"  # formulas are not drawn here
@@ -157,6 +164,7 @@ INDEX = """
 
 ```{toctree}
 card
+heads
 book/atlas
 book/errata
 book/references
@@ -182,12 +190,16 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text = (ROOT / "book" / page).read_text("utf-8")
         text = re.sub(r"\{(?:doc|ref)\}`([^<`]+) <[^`]+>`", r"\1", text)  # to other pages
         (source / "book" / page).write_text(text, "utf-8")
-    for kind, file in (("css", "catalogue.css"), ("js", "atlas.js")):
-        (source / "assets" / kind).mkdir(parents=True)
+    for kind, file in (("css", "catalogue.css"), ("js", "tables.js"), ("js", "atlas.js")):
+        (source / "assets" / kind).mkdir(parents=True, exist_ok=True)
         text = (ROOT / "book/assets" / kind / file).read_text("utf-8")
         (source / "assets" / kind / file).write_text(text, "utf-8")
     (source / "conf.py").write_text(CONF)
     (source / "index.md").write_text(INDEX)
+    (source / "heads.md").write_text(
+        "# Heads\n\n{public}`using alibi` of {public}`models`, {public}`share 2025 rope`.\n\n"
+        "```{head-schemes} falcon-7b glm-5\n```\n"
+    )
     (source / "card.md").write_text("# Card\n\n```{mechanism} linformer\n```\n")
     (source / "chapters/sparse/factorized.md").write_text(f"# Factorised\n\n{CHAPTER}")
     out = tmp_path_factory.mktemp("site")
@@ -274,6 +286,23 @@ def test_a_card_says_what_the_catalogue_says(html: Any) -> None:
         for peer, mark in row.libraries.items()
         if mark != "none"
     ]
+
+
+def test_a_card_names_the_models_in_which_a_mechanism_lives_on(html: Any) -> None:
+    models = len(anatomy.names())
+    found = re.findall(
+        r"<dt>Lives on in</dt><dd>(.*?)</dd>", html("chapters/sparse/factorized.html")
+    )
+    assert found == 2 * [f"1 of {models} public models: GPT-3 175B"]
+    assert "Lives on in" not in html("card.html")  # no model has linformer
+
+
+def test_public_models_are_counted_in_a_page(html: Any) -> None:
+    text = html("heads.html")
+    assert re.search(rf"<p>3 of {len(anatomy.names())}, \d+\u00a0%\.</p>", text)
+    rows = [re.findall(r"<td>(?:<p>)?(.*?)(?:</p>)?</td>", row) for row in text.split("<tr ")]
+    assert ["Falcon 7B", "MQA", "71", "1", "64", "128"] in rows
+    assert ["GLM-5", "MLA", "64", "–", "256", "704"] in rows
 
 
 @pytest.mark.parametrize("part", catalogue.CHANGES)
@@ -560,9 +589,9 @@ def test_what_the_surveys_name_in_passing_is_in_the_glossary_with_a_link() -> No
         (place,) = re.findall(r"See also \{ref\}`[^<`]+ <([\w-]+)>`\.", glossary()[word])
         built = place in known and catalogue.get(place).built
         assert built or place.removeprefix("atlas-") in known, f"{word}: {place}"
-    table = (ROOT / "book/glossary.md").read_text("utf-8").split("## Names you will meet")[1]
+    table = outline_of(ROOT / "book/glossary.md").titled("Names you will meet")
     for word in IN_THE_TABLE:
-        (line,) = [line for line in table.splitlines() if word in line]
+        (line,) = [line for line in table.text.splitlines() if word in line]  # type: ignore[union-attr]
         places = re.findall(r"\]\((\w+)\)", line)
         assert places and {*places} <= known | {"t5_relative_bias"}, line
 

@@ -17,7 +17,6 @@ from book.conftest import Site
 from book.visits import DESK, OPEN, PAGES, PHONE, violations
 
 FIGURE = 'class="tfviz-figure'
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 def source(site: Site, name: str) -> str:
@@ -44,11 +43,11 @@ def test_every_axis_has_the_numbers_that_it_needs(site: Site) -> None:
     bad = []
     for name, text in texts.items():
         for svg in re.findall(r'<svg[^>]*class="tfviz-svg.*?</svg>', text, re.S):
-            for axis in ET.fromstring(svg).iter(f"{SVG}g"):
+            for axis in ET.fromstring(svg).iter("g"):
                 if not re.match(r"[xy]axis( |$)", axis.get("class", "")):
                     continue
                 kind = axis.attrib["class"]
-                words = [text.text or "" for text in axis.iter(f"{SVG}text")]
+                words = [text.text or "" for text in axis.iter("text")]
                 kinds[kind[5:].strip() or "linear"] += 1
                 if len(words) < (3 if "log" in kind else 2):
                     bad.append(f"{name}: {kind} has only {words}")

@@ -10,19 +10,19 @@ import pytest
 import torch
 
 from tfviz import catalogue, patterns
+from tfviz_lessons.outline import outline_of
 
-PAGE = (Path(__file__).parents[2] / "book/after_the_survey.md").read_text("utf-8")
-SECTIONS = PAGE.split("\n## ")[1:]
+SECTIONS = outline_of(Path(__file__).parents[2] / "book/after_the_survey.md").parts
 
 
 def test_each_heir_has_a_formula_a_picture_a_source_and_a_beginning() -> None:
     assert len(SECTIONS) == 7
     drawn = []
     for section in SECTIONS:
-        title = section.split("\n")[0]
-        assert "\n$$\n" in section and "{cite:p}`" in section, title
-        drawn += re.findall(r"^```\{heir\} (\w+)$", section, re.M)
-        (begins,) = re.findall(r"^\*\*Begins with\*\* (.+)$", section, re.M)
+        title, text = section.title, section.text
+        assert "\n$$\n" in text and "{cite:p}`" in text, title
+        drawn += [box.argument for box in section.named("heir")]
+        (begins,) = re.findall(r"^\*\*Begins with\*\* (.+)$", text, re.M)
         where = re.findall(r"\]\((\w+)\)", begins)
         assert where and all(catalogue.get(name).built for name in where), title
     assert drawn == list(heirs.PICTURES)

@@ -186,7 +186,6 @@ def test_blocks_keep_the_order_and_place_of_the_source():
         if block.kind == "code":
             assert lines[block.start].startswith("```{code-cell}")
             assert lines[block.end - 1] == "```"
-    assert lesson.metadata["kernelspec"]["name"] == "python3"
 
 
 def test_what_is_a_lesson():
@@ -431,7 +430,7 @@ def test_the_page_folds_a_model_answer_with_what_counts():
 
 CELL = "```{code-cell} ipython3\nx = 1\n```"
 SHOWN = "```{code-cell} ipython3\n---\ntags: [show]\n---\ny = 2\n```"
-LAYERS = f"{SAMPLE}\n{CELL}\n\n#### Deeper: why\n\nA proof.\n\n{SHOWN}\n"
+LAYERS = f"{SAMPLE}\n{CELL}\n\n#### Deeper: why\n\nA proof.\n\n{SHOWN}\n\n### More: costs\n"
 
 
 def test_cells_fold_unless_they_are_shown():
@@ -443,6 +442,7 @@ def test_cells_fold_unless_they_are_shown():
     assert book["x = 1"]["jupyter"] == {"source_hidden": True}
     assert "jupyter" not in book["y = 2"]
     assert book["#### Deeper: why\n\nA proof."] == {"jp-MarkdownHeadingCollapsed": True}
+    assert book["### More: costs"] == {}  # a fold of the page only
     stub = next(m for source, m in book.items() if "raise NotImplementedError" in source)
     assert "jupyter" not in stub  # an answer is never folded away
 
@@ -574,9 +574,18 @@ def test_a_card_becomes_a_short_quotation():
     assert f"Child et al. (2019) · time ${row.time}$ · memory ${row.memory}$" in card
 
 
+def test_numbers_of_public_models_stand_in_the_notebook():
+    assert plain("{public}`using alibi` of {public}`models` models") == "3 of 98 models"
+    table = plain("```{dropdown} More\nCounted:\n\n:::{head-schemes} falcon-7b glm-5\n:::\n```")
+    assert "| Falcon 7B | MQA | 71 | 1 | 64 | 128 |\n| GLM-5 | MLA |" in table
+
+
 @pytest.mark.parametrize(
     ("myst", "message"),
     [
+        ("a\n{public}`using ropes`", "a.md:2: no mechanism 'ropes'; nearest: rope"),
+        ("{public}`share rope`", "a.md:1: 'share rope' is not counted; choose models"),
+        ("```{head-schemes} falcon-9b\n```", "a.md:1: model = 'falcon-9b' is not known"),
         ("a\n\n```{carousel}\nx\n```", "a.md:3: directive {carousel} has no form in a notebook"),
         ("a\nb {blink}`x`", "a.md:2: role {blink} has no form in a notebook"),
         ("{eq}`eq-none`", "a.md:1: eq: nothing in the book is called 'eq-none'"),

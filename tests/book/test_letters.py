@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 import yaml
 from book.conftest import Site
-from book_letters import NOTATION, Letter, declarations, meaning_of, named, reserved_letters
+from book_letters import NOTATION, Letter, meaning_of, named, reserved_letters
 from book_math import Renderer
 
 from tfviz_lessons.lesson import is_lesson
+from tfviz_lessons.outline import outline
 
 ROOT = Path(__file__).parents[2]
 WEIGHT = 15_000
@@ -92,17 +93,6 @@ def test_naming_letters_moves_nothing(renderer: Renderer) -> None:
         assert ours == re.sub(r"<annotation .*?</annotation>", "", theirs, flags=re.S)
 
 
-def test_a_declaration_has_one_form() -> None:
-    lines = [r"$\theta_m$: angle of hand m,", "  in radians", "$a$, $b$: two of them"]
-    assert list(declarations(lines)) == [
-        ((r"\theta_m",), "angle of hand m, in radians"),
-        (("a", "b"), "two of them"),
-    ]
-    for wrong in ("a: without a formula", "$a$ – with another mark", "$a$: means $b$", "$a$:"):
-        with pytest.raises(ValueError, match=r"declares no letter; write `\$letter\$: what it"):
-            list(declarations([wrong]))
-
-
 def test_a_letter_means_what_is_declared_for_it_or_for_any_index() -> None:
     declared = {"θ_m": "an angle", "d": "width", "d_h": "width of a head", "b:W": "weights"}
     declared |= {"b:W^q": "to queries", "x_0": "the first one"}
@@ -144,7 +134,7 @@ def test_every_chapter_declares_its_letters() -> None:
     silent = [
         path.stem
         for path in ROOT.glob("chapters/**/*.md")
-        if is_lesson(text := path.read_text("utf-8")) and "```{letters}" not in text
+        if is_lesson(text := path.read_text("utf-8")) and not outline(text).named("letters")
     ]
     assert not silent
 

@@ -17,6 +17,7 @@ from book.visits import PAGES
 from tfviz import catalogue
 from tfviz.catalogue import CHAPTERS, PARTS, Chapter
 from tfviz_lessons import checklist
+from tfviz_lessons.outline import outline, outline_of
 
 BY_PAGE = {f"{chapter.document}.html": chapter for chapter in CHAPTERS}
 LINK = re.compile(r'<a\b[^>]*\bhref="([^"#?]+\.html)"[^>]*>(.*?)</a>', re.S)
@@ -42,18 +43,12 @@ def unnumbered(words: str, chapter: Chapter) -> str:
     return re.sub(rf"^(?:(?:Next|Before) )?(?:{chapter.number}(?:\.| ·) )?", "", words)
 
 
-def title_of(markdown: str) -> str:
-    found = re.search(r"^# (.+)$", markdown, re.M)
-    assert found
-    return found[1]
-
-
 # --- in the sources -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.stem)
 def test_a_lesson_is_called_as_in_the_catalogue(chapter: Chapter) -> None:
-    assert title_of((ROOT / f"{chapter.document}.md").read_text("utf8")) == chapter.title
+    assert outline_of(ROOT / f"{chapter.document}.md").title == chapter.title
 
 
 def test_no_two_chapters_have_one_name() -> None:
@@ -75,9 +70,9 @@ def test_the_contents_call_parts_as_the_catalogue_does_and_keep_its_order() -> N
 
 
 def test_how_to_use_says_what_sections_are() -> None:
-    guide = (ROOT / "book/how_to_use.md").read_text("utf8")
-    (section,) = re.findall(r"^## How a section goes\n(.*?)^## ", guide, re.M | re.S)
-    assert re.findall(r"^\d\. \*\*(.+?)\*\*", section, re.M) == list(checklist.ORDER)
+    section = outline_of(ROOT / "book/how_to_use.md").titled("How a section goes")
+    assert section
+    assert re.findall(r"^\d\. \*\*(.+?)\*\*", section.text, re.M) == list(checklist.ORDER)
 
 
 # --- in the pages ---------------------------------------------------------------------------------
@@ -97,7 +92,7 @@ def links(name: str, page: str) -> Iterator[tuple[Chapter, str]]:
 def test_a_link_that_names_a_chapter_has_its_name(site: Site, name: str) -> None:
     """Prose may say "the first chapter" or "chapter 17": what begins with a small letter."""
     page = (site.folder / f"{name}.html").read_text("utf8")
-    page = re.sub(r'<div class="[^"]*\btfv-actions\b.*?</div>', "", page, flags=re.S)  # "Start …"
+    page = re.sub(r'<p class="tfv-start">.*?</p>', "", page, flags=re.S)  # "Start: a week"
     found = {
         (unnumbered(words, chapter), chapter.title)
         for chapter, words in links(name, page)
@@ -149,9 +144,7 @@ def test_no_key_of_a_paper_is_in_what_the_search_shows(site: Site) -> None:
     keys = [key for key in keys if re.search(r"\d{4}", key)]
     script = (site.folder / "_static/search.js").read_text("utf8")
     index = json.loads(script.removeprefix("window.tfvizSearch = ").rstrip().removesuffix(";"))
-    shown = " ".join(
-        place[3] for page, _, places in index if page.startswith("chapters/") for place in places
-    )
+    shown = " ".join(place[3] for _, _, places in index for place in places)
     words = {*re.findall(r"[\w-]+", shown)}
     assert len(keys) > 50 and not words & {*keys}
 
@@ -162,7 +155,7 @@ def test_a_notebook_begins_with_the_name(site: Site, chapter: Chapter) -> None:
     file = Path(site.folder, "notebooks", f"{chapter.document}.ipynb")
     cells = json.loads(file.read_text("utf8"))["cells"]
     texts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
-    assert title_of("\n\n".join(texts)) == chapter.title
+    assert outline("\n\n".join(texts)).title == chapter.title
 
 
 def test_the_catalogue_gives_mechanisms_the_names_of_their_chapters() -> None:

@@ -16,20 +16,23 @@ import pytest
 from book.conftest import ROOT, Site
 
 from tfviz import catalogue
+from tfviz_lessons.outline import outline_of
 
-# Visible, for each mechanism; half more where a chapter has one only. They find the section that
-# runs away. How long a good one is, its reader says: tighter limits made telegrams of sentences.
+# Visible, for each mechanism; half as much for a brief one, half more where a chapter has one only.
+# They find the section that runs away. How long a good one is, its reader says: tighter limits made
+# telegrams of sentences.
 WORDS, CODE = 1600, 60
 SCREEN = 900  # pixels of a window that is 1280 wide, as all tests open it
-CARD = re.compile(r"^### In 90 seconds$", re.M)
 VOID = {"area", "base", "br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"}
-LAST = "## More exercises"  # what follows is practice, without a rule for its pictures
+LAST = "More exercises"  # what follows is practice, without a rule for its pictures
 
 
-def mechanisms(path: Path) -> int:
-    """How many mechanisms a chapter teaches, if it has a card for each, else 0."""
+def mechanisms(path: Path) -> float:
+    """How many mechanisms a chapter teaches, a brief one as .7, if all have cards; else 0."""
     own = [row for row in catalogue.MECHANISMS if ROOT / f"{row.document}.md" == path and row.built]
-    return len(own) if len(CARD.findall(path.read_text("utf8"))) >= len(own) else 0
+    cards = [part for part in outline_of(path).walk() if part.title == "In 90 seconds"]
+    weights = [0.7 if row.weight == "brief" else 1 for row in own]
+    return sum(weights) if len(cards) >= len(own) else 0
 
 
 CHAPTERS = {
@@ -93,7 +96,7 @@ def test_a_chapter_is_short_enough_to_be_finished(site: Site, chapter: str) -> N
     count = CHAPTERS[chapter]
     reader = Visible()
     reader.feed(article(site, chapter))
-    room = 1.5 if count == 1 else count
+    room = max(count, 1.5 if count == 1 else 1)  # what surrounds one section takes room, too
     words, lines = reader.found["words"], reader.found["lines"]
     assert words <= WORDS * room, f"{words} visible words; {WORDS * room:.0f} are the most"
     assert lines <= CODE * room, f"{lines} visible lines of code; {CODE * room:.0f} are the most"
@@ -101,16 +104,17 @@ def test_a_chapter_is_short_enough_to_be_finished(site: Site, chapter: str) -> N
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_pictures_come_first_and_often(visits: Any, chapter: str) -> None:
+    """The first a screen below a title; and never more than two screens without one or a task."""
     heads, pictures = visits(chapter).heads, visits(chapter).pictures
-    text = (ROOT / f"{chapter}.md").read_text("utf8")
-    sections = text[: text.index(LAST)].count("\n## ")
+    sections = [part.title for part in outline_of(ROOT / f"{chapter}.md").parts].index(LAST)
     end = heads[sections][0]
     for top, title in heads[:sections]:
         first = min((a for a, _ in pictures if a > top), default=end)
         assert first - top <= SCREEN, f"{title}: its first picture is {first - top} px below"
     last = heads[0][0]
-    for a, b in [*(p for p in pictures if heads[0][0] < p[0] < end), (end, end)]:
-        assert a - last <= 2 * SCREEN, f"no picture between {last} and {a} px"
+    breaks = sorted([*pictures, *visits(chapter).tasks])
+    for a, b in [*(p for p in breaks if heads[0][0] < p[0] < end), (end, end)]:
+        assert a - last <= 2 * SCREEN, f"neither picture nor task between {last} and {a} px"
         last = max(last, b)
 
 

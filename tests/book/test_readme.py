@@ -18,6 +18,8 @@ import tfviz_book
 import yaml
 from book.conftest import ROOT, Site
 
+from tfviz_lessons.outline import outline
+
 README = (ROOT / "README.md").read_text("utf8")
 OWN = "https://github.com/Ada-University/nlp-101"
 
@@ -44,8 +46,9 @@ def test_the_address_comes_from_the_repository(url: str, said: str) -> None:
 
 def snippet() -> tuple[str, str]:
     """The command that installs the library, and the lines that follow it."""
-    section = README.split("\n## The library\n")[1].split("\n## ")[0]
-    command, code = re.findall(r"^```(?:bash|python)\n(.*?)^```$", section, re.M | re.S)
+    section = outline(README).titled("The library")
+    assert section
+    command, code = (box.body for box in section.boxes if box.argument in ("bash", "python"))
     return command, code
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote_from_bytes
 
 import pytest
 from book.conftest import Site
+from book_search import symbols
 
 RESTS_ON = (
     "book/assets/**",
@@ -48,8 +50,45 @@ def test_words_terms_rows_and_symbols_are_in_it(pages: Any) -> None:
     assert rows["atlas-multi_head_attention"] == "Multi-head attention"
     attention = " ".join(place[3] for place in pages["chapters/basics/attention"])
     assert "β" in attention and "softmax" in attention and "\\" not in attention
-    around = {title: above for _, title, above, *_ in pages["chapters/basics/attention"]}
-    assert around["Derive it"] and around["Derive it"] in around
+    places = pages["chapters/basics/attention"]
+    around = {title.split(":")[0]: above for _, title, above, *_ in places}
+    assert around["Derive it"] and around["Derive it"].split(":")[0] in around
+
+
+@pytest.mark.parametrize(
+    ("latex", "line"),
+    [
+        (r"\mathcal O(L\sqrt{L}\,d_h)", "O(L√L dₕ)"),
+        (r"\softmax\!\big(\frac{\q\K^\top}{\sqrt{d_h}}\big)", "softmax (qKᵀ/√dₕ)"),
+        (r"\beta_{ij}\le L^2", "βᵢⱼ≤ L²"),
+        (r"\sum_{i=1}^{L} e^{-\lambda x}", "∑ᵢ₌₁ᴸ e^(-λx)"),
+        (r"W_Q^{(h)}+d_{\mathrm{ff}}", "W_Q^(h)+d_ff"),
+        (r"O(L\log L)", "O(L log L)"),
+        (r"\tfrac12", "1/2"),
+    ],
+)
+def test_a_formula_is_a_line_that_can_be_read(latex: str, line: str) -> None:
+    assert symbols(latex) == line
+
+
+def test_the_search_shows_no_table_of_costs(pages: Any) -> None:
+    costs = r"\b(?:time|memory) (?:O|Θ)\("
+    said = [
+        text for name in ("book/atlas", "chapters/basics/attention") for *_, text in pages[name]
+    ]
+    assert not [text for text in said if re.search(costs, str(text), re.I)]
+
+
+@pytest.mark.parametrize("words", ["softmax", "d_k", "linear", "β"])
+def test_what_is_found_is_shown_in_whole_words(page: Any, site: Site, words: str) -> None:
+    page.goto(site.url("index"))
+    page.keyboard.press("/")
+    page.get_by_role("searchbox", name="Search for").fill(words)
+    page.locator(".tf-search-results a").first.wait_for()
+    index = page.evaluate("window.tfvizSearch.flatMap(([, , places]) => places.map((it) => it[3]))")
+    known = {word for text in index for word in text.split()}
+    for snippet in page.locator(".tf-search-results small").all_inner_texts():
+        assert {*snippet.split()} <= known | {"…"}
 
 
 @pytest.mark.usefixtures("whole_book")

@@ -15,6 +15,7 @@ from book.conftest import PREFIX, Site
 from book.test_progress import AXE
 
 from tfviz import catalogue
+from tfviz_lessons.outline import outline
 
 RESTS_ON = (
     "book/assets/**",
@@ -40,10 +41,9 @@ def test_a_chapter_has_five_questions_with_answers(lesson: Any) -> None:
     found = self_test.questions(lesson)
     assert len(found) == 5
     text = reading_time.source(lesson.document) or ""
-    labels = re.findall(r"^(?:\((\w+)\)=\n+)?## (.+)$", text, re.M)
     for n, (name, question, answer, label, section) in enumerate(found, 1):
-        place = [of for of, _ in labels].index(label)
-        assert section == f"{lesson.number}.{place + 1} {labels[place][1]}"
+        there = reading_time.page(lesson.document).labelled(label)
+        assert there and section == f"{lesson.number}.{there.number} {there.title}"
         assert name == f"self-test/{lesson.stem}/{n}"
         assert f"\n{n}. {question}" in text and f"\n{n}. {answer}" in text
         assert question != answer and len(answer) > 3
@@ -59,7 +59,7 @@ def test_every_chapter_is_in_one_part_and_names_differ() -> None:
 
 def test_a_question_without_an_answer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "# X\n\n## Five questions\n\n1. Why?\n2. How?\n\n```{dropdown} Answers\n1. So.\n```\n"
-    monkeypatch.setattr(self_test, "source", lambda _: text)
+    monkeypatch.setattr(reading_time, "source", lambda _: text)
     with pytest.raises(ValueError, match="2 questions and 1 answers"):
         self_test.questions(replace(reading_time.written()[0]))
 
@@ -68,7 +68,7 @@ def test_a_question_without_an_answer_is_refused(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_answer_that_names_no_section_is_refused() -> None:
-    chapter = "(here)=\n## A section\n"
+    chapter = outline("(here)=\n## A section\n")
     assert self_test.explained("So. → [2.1](here)", chapter) == ("here", "2.1 A section")
     for answer in ("So.", "So. → [2.1](there)", "So. → [2.1](here). More"):
         with pytest.raises(ValueError, match="must end with a link to the section"):

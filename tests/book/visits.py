@@ -188,17 +188,17 @@ FIGURES = """
 PICTURES = """() => {
   const place = (e) => [e.getBoundingClientRect().top, e.getBoundingClientRect().bottom]
     .map((y) => Math.round(y + scrollY));
-  const seen = [...document.querySelectorAll(".tf-article :is(.tfviz-figure, .tfviz-explorer)")]
-    .filter((e) => e.getClientRects().length).map(place);
+  const seen = (what) => [...document.querySelectorAll(`.tf-article :is(${what})`)]
+    .filter((e) => e.checkVisibility()).map(place);
   const heads = [...document.querySelectorAll(".tf-article h2")].map((e) => [
     place(e)[0], e.textContent.replace(/#$/, "")]);
-  return [heads, seen];
+  return [heads, seen(".tfviz-figure, .tfviz-explorer"), seen(".exercise")];
 }"""
 DRAWN = """() => [...document.querySelectorAll(".tf-article *")].filter(
   (e) => e.checkVisibility({contentVisibilityAuto: true})).length"""
-GUESSES = """() => [...document.querySelectorAll(".tf-article > section > section")].flatMap(
+GUESSES = """(name) => [...document.querySelectorAll(".tf-article > section > section")].flatMap(
   (e) => e.querySelector(":scope > section") ? [...e.querySelectorAll(":scope > section")] : [e],
-).map((e) => [parseFloat(e.style.getPropertyValue("--tall")), e.getBoundingClientRect().height])"""
+).map((e) => [parseFloat(e.style.getPropertyValue(name)), e.getBoundingClientRect().height])"""
 SIDEWAYS = """() => [...document.querySelectorAll(".tf-article pre:not(.cell_output pre)")]
   .filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent.slice(0, 60))"""
 ALL_DRAWN = ".tf-article * { content-visibility: visible !important }"
@@ -235,6 +235,7 @@ class Visit:
     kinds: set[str] = field(default_factory=set)
     heads: list[tuple[int, str]] = field(default_factory=list)  # top and words of each section
     pictures: list[tuple[int, int]] = field(default_factory=list)  # top and foot, as it opens
+    tasks: list[tuple[int, int]] = field(default_factory=list)  # the same of exercises
     figures: list[tuple[str, list[str]]] = field(default_factory=list)  # with their faults
 
 
@@ -291,12 +292,13 @@ def look(browser: Any, site: Site, name: str, theme: str, width: int) -> Visit:
         for kind, what in (
             ("formula", ".katex"),
             ("explorer", ".tfviz-explorer"),
+            ("picture", ".tf-article img"),
         )
         if page.locator(what).count()
     }
     page.add_style_tag(content=ALL_DRAWN)  # what is skipped lies where nobody sees it
-    visit.heads, visit.pictures = page.evaluate(PICTURES)
-    visit.guesses = page.evaluate(GUESSES)
+    visit.heads, visit.pictures, visit.tasks = page.evaluate(PICTURES)
+    visit.guesses = page.evaluate(GUESSES, "--tall" if phone else "--wide")
     visit.sideways = page.evaluate(SIDEWAYS)
     visit.formulas = page.evaluate(FORMULAS)
     visit.figures = figures(page)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 WIDTHS, TALL = (1280, 390), 900  # of the window
+COLUMN = 930  # as wide as a scene is in the book where the window is 1280
 RATIOS = (1, 1.5, 3)  # pixels of the screen in one of the page
 LOOK = Path(__file__).with_suffix(".js").read_text("utf8")
 STANDING = f"async ([host, paper]) => {{ {LOOK}\nreturn standing(host, paper); }}"
@@ -68,7 +69,8 @@ def _misplaced(page: Any) -> list[str]:
         for wrong in page.evaluate(STANDING, [host.element_handle(), paper]):
             note(state, wrong)
 
-    for width in WIDTHS:
+    scene = host.evaluate("(host) => host.hasAttribute('data-scene')")
+    for width in (*WIDTHS, COLUMN) if scene else WIDTHS:
         host.evaluate(PRESS, "ask me again")
         for state in ("first state", "answered"):
             if state == "answered":

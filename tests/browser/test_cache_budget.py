@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tfviz import anatomy
 from tfviz.basics.cache_cost import cache_bytes
 from tfviz.basics.public_models import MODELS
 from tfviz.explorers import CacheBudget
@@ -42,7 +43,6 @@ def lab(show: Any) -> Any:
 def test_the_cache_is_filled_until_it_passes_the_weights(show: Any) -> None:
     page = show(CacheBudget())
     page.get_by_text("keys and values take 1.31 GiB, 0.0762 times the weights").wait_for()
-    assert page.locator('input[data-key="batch"]').evaluate("(e) => !!e.closest('[inert]')")
     guess = page.get_by_role("slider", name="How many texts")
     guess.press("End")
     page.get_by_role("button", name="that is my answer").click()
@@ -70,6 +70,22 @@ def test_models_and_sizes_of_ones_own(lab: Any) -> None:
     expect(lab, **(llama | {"h": 12, "h_kv": 12, "N": 81}))
     lab.get_by_role("button", name="reset").click()
     expect(lab, **gemma)
+
+
+def test_windows_are_counted_as_long_as_the_sizes_are_the_models_own(lab: Any) -> None:
+    gemma = {"model": "Gemma 3 27B (text)", "N": 62, "h": 32, "h_kv": 16, "d_head": 128}
+    lab.locator('select[data-key="model"]').select_option("Gemma 3 27B (text)")
+    lab.locator('input[data-key="L"]').press("End")
+    expect(lab, **gemma, L=131_072)
+    assert numbers(lab)["own"] == anatomy.of("gemma-3-27b").cache(131_072)
+    lab.get_by_text("In 52 of its 62 layers, L counts as 1\u202f024").wait_for()
+    read = lab.locator(".tfx-readouts").inner_text()
+    assert "654\u202f075 tokens" in read  # where the cache equals the weights
+    slide(lab, "h_kv", 0)
+    expect(lab, **(gemma | {"h_kv": 1}), L=131_072)
+    lab.locator('input[data-key="N"]').press("ArrowLeft")  # another model, which has no windows
+    expect(lab, **(gemma | {"h_kv": 1, "N": 61}), L=131_072)
+    assert numbers(lab)["own"] == cache_bytes(131_072, 61, 1, 128)
 
 
 def test_a_model_without_a_file_is_not_asked_about(show: Any) -> None:

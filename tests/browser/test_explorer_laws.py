@@ -33,7 +33,7 @@ export default tf.explorer({
       },
       truth: (numbers) => numbers.half,
       then: { n: 8 },
-      locks: ["n"],
+      guards: ["n"],
       because: "Half of eight is four.",
     });
     return (state, numbers) => {
@@ -64,13 +64,25 @@ export default tf.explorer({
 });
 """
 PLANE = '          { line: [[0, 0], [state.n, 0]], colour: "muted" },\n'
-FREE = MODULE.replace('locks: ["n"]', "locks: []")
+TWICE = MODULE.replace(
+    "    return (state, numbers) => {",
+    """    app.ask({
+      name: "double",
+      question: "How much is twice 3?",
+      number: {},
+      truth: (_, { n }) => 2 * n,
+      then: { n: 3 },
+      because: "Twice three is six.",
+    });
+    return (state, numbers) => {""",
+    1,
+)
 
 
 class TestExplorerLaws(Explorer):
     __test__ = False
     label = "One half"
-    rem = 47.5, 47.5, 47.5, 58.5
+    rem = 35, 35, 35, 54
     n = knob(6, low=1, high=10, label="whole")
     asks = "Move the whole."
 
@@ -79,10 +91,10 @@ class TestExplorerLaws(Explorer):
 
 
 @pytest.fixture
-def looked_at(page: Any, tmp_path: Path) -> Iterator[Any]:
-    """violations(module, **class attributes): the laws that an explorer with this module breaks."""
+def stand(page: Any, tmp_path: Path) -> Iterator[Any]:
+    """stand(module, …): the page on which an explorer with this module stands."""
 
-    def found(module: str, asks: str = "Move the whole.", rem: Any = None) -> list[str]:
+    def open_(module: str, asks: str = "Move the whole.", rem: Any = None) -> Any:
         (tmp_path / f"{TestExplorerLaws.module}.js").write_text(module, "utf8")
         kind: Any = type("TestExplorerLaws", (TestExplorerLaws,), {"__module__": __name__})
         kind.home = tmp_path
@@ -94,10 +106,28 @@ def looked_at(page: Any, tmp_path: Path) -> Iterator[Any]:
         (folder / f"{kind.module}.css").write_text("", "utf8")
         page.goto(f"{url}index.html")
         page.locator(".tfviz-explorer[data-ready]").wait_for()
-        return violations(page)
+        return page
 
     with served(tmp_path) as url:
-        yield found
+        yield open_
+
+
+@pytest.fixture
+def looked_at(stand: Any) -> Any:
+    """looked_at(module, …): the laws that an explorer with this module breaks."""
+    return lambda *what, **more: violations(stand(*what, **more))
+
+
+def test_one_answer_does_not_reveal_another(stand: Any) -> None:
+    """The state of an answer is none that the reader chose, and looking reveals both."""
+    page = stand(TWICE)
+    open_ = page.locator(".tfx-ask[data-open]")
+    page.get_by_role("button", name="just show me").first.click()
+    page.get_by_text("It is: 4.").wait_for()
+    assert open_.count() == 1
+    page.locator("input[data-key=n]").press("End")
+    page.get_by_text("You looked: it is: 6.").wait_for()
+    assert not open_.count()
 
 
 def test_one_that_keeps_all_laws(looked_at: Any) -> None:
@@ -117,7 +147,7 @@ def test_one_that_keeps_all_laws(looked_at: Any) -> None:
         (MODULE.replace('hides: ["half"]', 'hides: ["half", "whole"]'), "all readouts say ?"),
         (MODULE.replace('knob: "n", name: "whole" }', 'name: "whole" }'), "whole is dead"),
         (
-            FREE.replace("handle: [state.n, 1]", "handle: [10 - state.n, 1]"),
+            MODULE.replace("handle: [state.n, 1]", "handle: [10 - state.n, 1]"),
             "→ moves whole to the left",
         ),
         (

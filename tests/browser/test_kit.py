@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 from browser.explorer_site import ASSETS, write_site
 
-from tfviz.explorers import AuxiliaryLossSchedule, BlockSignals, BytePairMerges, SparseLab
+from tfviz.explorers import (
+    AuxiliaryLossSchedule,
+    BlockSignals,
+    BytePairMerges,
+    SparseLab,
+)
 
 SONG = BytePairMerges.examples[""]["text"]
 
@@ -139,6 +144,27 @@ def test_a_question_passed_over_says_what_it_is(page: Any, folder: Path, address
     assert not verdict.inner_text()
 
 
+def test_nothing_is_shut_and_who_moves_it_has_looked(page: Any, folder: Path, address: str) -> None:
+    """The answer is shown, the state stays the reader's own, and a link to it has looked, too."""
+    opened(page, folder, address, BytePairMerges(SONG, merges=0))
+    assert not page.locator("[inert], input:disabled, [aria-disabled=true]").count()
+    host, verdict = page.locator(".tfviz-explorer"), page.locator(".tfx-verdict")
+    page.locator("input[data-key=merges]").press("PageUp")
+    page.get_by_text("You looked: it is: “row”").wait_for()
+    there = host.evaluate(MERGES)
+    assert there > 1  # the answer's own state has one
+    page.wait_for_function("() => location.hash.includes('byte_pair_merges=')")
+    link = page.url
+    page.goto("about:blank")
+    page.goto(link)
+    host.and_(page.locator("[data-ready]")).wait_for()
+    assert host.evaluate(MERGES) == there
+    assert verdict.inner_text().startswith("You looked")
+    page.get_by_role("button", name="ask me again").click()
+    page.get_by_role("button", name="“row”").wait_for()
+    assert host.evaluate(MERGES) == 0 and not verdict.inner_text()
+
+
 def test_on_a_phone_the_picture_stays_above_the_sliders(
     page: Any, folder: Path, address: str
 ) -> None:
@@ -162,6 +188,18 @@ def test_what_stays_in_a_picture_is_not_made_anew(page: Any, folder: Path, addre
         f"(h) => [{every}.filter((n) => n.old).length, {every}.length]"
     )
     assert kept > 0.8 * all_of_them
+
+
+def test_who_is_moved_keeps_the_focus(page: Any, folder: Path, address: str) -> None:
+    """What stands beside a picture is arranged anew when there is less room."""
+    opened(page, folder, address, BlockSignals())
+    note = page.locator(".tfx-side > .tfx-status")
+    note.evaluate("(node) => { node.tabIndex = 0; node.id = 'held'; node.focus(); }")
+    host = page.locator(".tfviz-explorer")
+    for width in (1000, 1280):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_function("(node) => node.tfviz.resting()", arg=host.element_handle())
+        assert page.evaluate("document.activeElement.id") == "held"
 
 
 def test_an_end_that_is_another_knob_moves_with_it(page: Any, folder: Path, address: str) -> None:

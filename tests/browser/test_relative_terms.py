@@ -61,7 +61,6 @@ def test_the_last_key_that_shares_a_vector_is_framed_first(show: Callable[..., A
 
 def test_under_which_key_the_shift_puts_it_is_said_first(show: Callable[..., Any]) -> None:
     page = show(explorer("shift", row=2, step=1))
-    assert page.locator('.tfx-field[inert] [data-key="step"]').count() == 1
     answer(page, "ArrowRight")
     page.get_by_text("you said: key 1; it is: key 2.").wait_for()
     page.get_by_text("distance 2 under key 0 and distance 0 under key 2").wait_for()

@@ -42,14 +42,13 @@ def slide(page: Any, key: str, value: float) -> None:
     )
 
 
-def test_both_may_not_move_until_it_was_said_what_the_score_does(lab: Any) -> None:
-    assert lab.locator("input[data-key=shift]").evaluate("(x) => Boolean(x.closest('[inert]'))")
-    lab.get_by_role("button", name="it stays the same").click()
-    lab.get_by_text("✓ you said: it stays the same").wait_for()
-    expect(lab, shift=100)
+def test_which_clock_turns_most_is_said_before_the_query_moves(lab: Any) -> None:
+    lab.get_by_role("button", name="clock 0").click()
+    lab.get_by_text("✓ you said: clock 0").wait_for()
+    expect(lab, i=13)
     slide(lab, "shift", 700)
-    lab.get_by_text("Query at 712, key at 709: distance 3, score").wait_for()
-    expect(lab, shift=700)
+    lab.get_by_text("Query at 713, key at 709: distance 4, score").wait_for()
+    expect(lab, i=13, shift=700)
 
 
 def test_the_dot_is_the_distance(lab: Any) -> None:

@@ -13,6 +13,8 @@ from torch import Tensor, nn
 
 from tfviz.compressed import set_transformer as room
 from tfviz.measure import largest_storage
+from tfviz_lab import load
+from tfviz_lab.compressed import set_pooling
 
 D, H, N = 8, 2, 11
 
@@ -221,3 +223,19 @@ CASE = Case(
         ),
     ]
 )
+
+
+# --- the largest number of a set ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", set_pooling.SIZES)
+def test_no_other_constant_is_nearer_to_the_largest_number(size: int) -> None:
+    largest = set_pooling.drawn(20_000, size, torch.Generator().manual_seed(7)).amax(1)
+    off = {c: (largest - c).abs().mean().item() for c in range(1, set_pooling.HIGHEST + 1)}
+    assert off[set_pooling.best_constant(size)] < 1.01 * min(off.values())
+
+
+def test_the_constants_that_are_stored_are_those_of_today() -> None:
+    stored = load("set_pooling")
+    assert stored["trivial"]["best constant"] == set_pooling.constant_errors()
+    assert stored["constants"] == [set_pooling.best_constant(size) for size in stored["sizes"]]

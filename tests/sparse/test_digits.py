@@ -18,14 +18,13 @@ from tfviz_lab import compare
 from tfviz_lab.sparse import digits, recall
 
 
-def test_a_few_steps_learn() -> None:
+def test_a_seed_is_another_model_that_begins_by_guessing() -> None:
     layers = digits.VARIANTS["fixed, interleaved"]
-    test, losses = digits.train(layers, seed=3, steps=12)
-    measured = digits.measure({"variant": "fixed, interleaved", "steps": 12}, seed=3)
+    test, losses = digits.train(layers, seed=3, steps=1)
+    measured = digits.measure({"variant": "fixed, interleaved", "steps": 1}, seed=3)
     assert measured["score"] == test
-    assert digits.train(layers, seed=4, steps=12)[1] != losses
+    assert digits.train(layers, seed=4, steps=1)[1] != losses
     assert losses[0] == pytest.approx(torch.log(torch.tensor(17.0)).item(), abs=0.35)
-    assert losses[-1] < losses[0] - 0.5
 
 
 @pytest.mark.parametrize("name", list(digits.VARIANTS))

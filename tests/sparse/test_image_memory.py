@@ -33,12 +33,6 @@ def test_line_by_line_is_the_model_of_the_other_experiment() -> None:
     torch.testing.assert_close(made(pixels), other(pixels))
 
 
-def test_a_few_steps_learn() -> None:
-    variant = image_memory.VARIANTS["blocks: 2-D"]
-    _, losses = image_memory.train(variant, seed=1, steps=8)
-    assert losses[-1] < losses[0] - 0.3
-
-
 def test_the_pairs_have_equal_keys_and_the_stored_result_is_of_them() -> None:
     keys = {n: image_memory.keys_per_row(v) for n, v in image_memory.VARIANTS.items()}
     for kind in ("few keys", "more keys", "blocks"):

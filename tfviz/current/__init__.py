@@ -8,6 +8,8 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tfviz.current.attention_sink import *
+    from tfviz.current.bounded_scores import *
     from tfviz.current.gated_delta_rule import *
     from tfviz.current.hyper_connections import *
     from tfviz.current.latent_attention import *

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from tfviz import patterns
 from tfviz.basics.additive_attention import Additive, bahdanau_attention
@@ -13,11 +13,12 @@ from tfviz.basics.alrfou_auxiliary_losses import loss_weights
 from tfviz.basics.decoding_strategies import temperature
 from tfviz.basics.layer_norm_pre_post import layer_norm
 from tfviz.basics.lm_objectives import prefix_lm
-from tfviz.basics.pointwise_mlp import gelu
+from tfviz.basics.pointwise_mlp import SwiGLU, gelu
 from tfviz.basics.soft_dictionary import lookup
 from tfviz.basics.token_embedding import embed
 from tfviz.dense_attention import attention
-from tfviz.exhibits.exhibit import STEPS, Exhibit, Gpt, N, curve, drawn, mask, spread
+from tfviz.exhibits.exhibit import STEPS, Exhibit, Gpt, N, Part, curve, drawn, mask, spread
+from tfviz.models.blocks import post_norm
 from tfviz.position.sinusoidal_pe import sinusoids
 
 
@@ -77,6 +78,40 @@ def plain(gpt: Gpt) -> dict[str, Any]:
     return {"positions": gpt.positions()}
 
 
+# --- in the story model ---------------------------------------------------------------------------
+
+
+class Nothing(nn.Module):
+    """In the place of a feed-forward network: it adds nothing to any row."""
+
+    def forward(self, X: Tensor) -> Tensor:
+        return torch.zeros_like(X)
+
+
+def no_positions(gpt: Gpt) -> dict[str, Any]:
+    return {}
+
+
+def one_head(gpt: Gpt) -> dict[str, Any]:
+    return {"h": 1}
+
+
+def after(gpt: Gpt) -> dict[str, Any]:
+    return {"order": post_norm}
+
+
+def layer_norms(gpt: Gpt) -> dict[str, Any]:
+    return {"norm": nn.LayerNorm}
+
+
+def gated(gpt: Gpt) -> dict[str, Any]:
+    return {"feed": SwiGLU}
+
+
+def no_feed(gpt: Gpt) -> dict[str, Any]:
+    return {"feed": Nothing}
+
+
 EXHIBITS = {
     "soft_dictionary": Exhibit(
         lambda: spread(lookup(circle(STEPS / 3.8), circle(STEPS / 3.8), torch.eye(N), beta=4.0)[1]),
@@ -90,6 +125,7 @@ EXHIBITS = {
         ),
         race=additive,
         exactness="exact",
+        own_positions=True,
     ),
     "scaled_dot_product_attention": Exhibit(
         lambda: spread(
@@ -98,7 +134,12 @@ EXHIBITS = {
         why_not="it is what every core begins with",
     ),
     "multi_head_attention": Exhibit(
-        several, race=plain, raced="learned", encoder=plain, exactness="exact"
+        several,
+        race=plain,
+        raced="learned",
+        encoder=plain,
+        exactness="exact",
+        story={"one head": Part("keys and values", one_head)},
     ),
     "token_embedding": Exhibit(
         lambda: spread(embed(STEPS % 9, drawn(9, N)).clamp(-2, 2)),
@@ -107,14 +148,23 @@ EXHIBITS = {
     "pointwise_mlp": Exhibit(
         lambda: curve(gelu((STEPS - 15) / 4)),
         why_not="it is a part of the block, not the attention",
+        story={"SwiGLU": Part("feed", gated), "no feed": Part("feed", no_feed)},
     ),
     "residual_connection": Exhibit(
         lambda: torch.maximum(curve(STEPS.float()), 0.35 * curve(STEPS + 9 * (STEPS / 3.5).sin())),
         why_not="it is a part of the block, not the attention",
     ),
-    "layer_norm_pre_post": Exhibit(normed, why_not="it is a part of the block, not the attention"),
+    "layer_norm_pre_post": Exhibit(
+        normed,
+        why_not="it is a part of the block, not the attention",
+        story={"post": Part("norm", after), "LayerNorm": Part("norm", layer_norms)},
+    ),
     "encoder_decoder": Exhibit(two_stacks, why_not="it is an arrangement of two models"),
-    "causal_masking": Exhibit(lambda: mask(patterns.causal()), why_not="the plain model has it"),
+    "causal_masking": Exhibit(
+        lambda: mask(patterns.causal()),
+        why_not="the plain model has it",
+        story={"none": Part("position", no_positions, turned=False)},
+    ),
     "lm_objectives": Exhibit(
         lambda: mask(prefix_lm(prefix=9)), why_not="it changes what is trained for"
     ),

@@ -26,7 +26,7 @@ from tfviz.compressed.poolingformer import mean_pool, pooled_window_definition, 
 from tfviz.compressed.rfa import RFA, directions, rfa_definition
 from tfviz.compressed.rfa_causal import GatedRFA, gated_definition
 from tfviz.dense_attention import CAUSAL, attention
-from tfviz.exhibits.exhibit import Exhibit, Gpt, N, drawn, spread
+from tfviz.exhibits.exhibit import Exhibit, Gpt, N, Part, drawn, spread
 from tfviz.patterns import band
 
 
@@ -227,11 +227,15 @@ EXHIBITS = {
         "so `linformer` compares it in an encoder of text",
         encoder=projected,
         exactness="any",
+        own_positions=True,
     ),
     "linformer_sharing": Exhibit(
         shared_by_heads,
         why_not="each row of E mixes all positions, "
         "so `linformer_digits` compares it in an encoder",
+    ),
+    "lowrank_plus_band": Exhibit(
+        smooth_and_near, race=narrow_and_near, encoder=narrow_and_near, exactness="any"
     ),
     "nystromformer": Exhibit(
         from_landmarks,
@@ -247,10 +251,16 @@ EXHIBITS = {
         "so `nystrom_landmarks` asks it of an encoder",
         exactness="any",
     ),
-    "lowrank_plus_band": Exhibit(
-        smooth_and_near, race=narrow_and_near, encoder=narrow_and_near, exactness="any"
+    "linear_transformer": Exhibit(
+        soft_shares,
+        race=summed,
+        encoder=summed,
+        exactness="any",
+        story={"linear": Part("attention", summed)},
     ),
-    "linear_transformer": Exhibit(soft_shares, race=summed, encoder=summed, exactness="any"),
+    "rfa": Exhibit(estimated_shares, race=sines, encoder=sines, exactness="any"),
+    "rfa_causal": Exhibit(faded_shares, race=gated_sines, exactness="any"),
+    "performer": Exhibit(positive_shares, race=exponentials, encoder=exponentials, exactness="any"),
     "clustered_attention": Exhibit(
         shared_rows,
         encoder=centroids,
@@ -265,12 +275,15 @@ EXHIBITS = {
         "so `prototypes` has it in an encoder",
         exactness="any",
     ),
-    "rfa": Exhibit(estimated_shares, race=sines, encoder=sines, exactness="any"),
-    "rfa_causal": Exhibit(faded_shares, race=gated_sines, exactness="any"),
-    "performer": Exhibit(positive_shares, race=exponentials, encoder=exponentials, exactness="any"),
-    "luna": Exhibit(packed_and_unpacked, race=packed_past, encoder=packed, exactness="any"),
     "memory_compressed_attention": Exhibit(
         steps_of_three, race=threes, encoder=threes, exactness="any"
+    ),
+    "set_transformer": Exhibit(
+        through_points,
+        why_not="it reads a set and knows no order, so `set_pooling` trains it on sets of numbers",
+    ),
+    "luna": Exhibit(
+        packed_and_unpacked, race=packed_past, encoder=packed, exactness="any", own_positions=True
     ),
     "poolingformer": Exhibit(
         two_bands,
@@ -278,9 +291,6 @@ EXHIBITS = {
         why_not="its groups hold tokens after the query, so `two_level_copy` compares it in an "
         "encoder",
         exactness="any",
-    ),
-    "set_transformer": Exhibit(
-        through_points,
-        why_not="it reads a set and knows no order, so `set_pooling` trains it on sets of numbers",
+        own_positions=True,
     ),
 }

@@ -7,8 +7,8 @@ it; what is no attention of a causal model, and tells no positions, says why it 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
@@ -42,6 +42,24 @@ class Gpt(NamedTuple):
         return Learned(self.length, self.width)
 
 
+Socket = Literal["position", "pattern", "keys and values", "attention", "norm", "feed", "blocks"]
+"""Where a part of the story model stands."""
+
+
+class Part(NamedTuple):
+    """What the story model, `tfviz.stored.story`, is given to have another part in this socket.
+
+    options  what its GPT is told. "h" and "N" are other numbers of heads and of blocks, and
+             "finish" is a function that gets the model and gives the one that is trained
+    turned   whether queries and keys are turned by rotary positions, as in the base; then it has no
+             positions of its own, though the line of a race may give some
+    """
+
+    socket: Socket
+    options: Callable[[Gpt], dict[str, Any]]
+    turned: bool = True
+
+
 @dataclass(frozen=True)
 class Exhibit:
     """picture   (N, N), from 0 to 1
@@ -51,10 +69,13 @@ class Exhibit:
     why_not   why it has no line in the race
     encoder   what the encoder of the race is given, which reads all of a text at once; it may have
               this line without the other
+    own_positions   whether its model of the race has positions of its own, since its queries and
+              keys cannot be turned, or it has none
     exactness how its model of the race meets the keys; needed by what has a line in a race
               "exact"   every key of full attention, each with a weight of its own from a softmax
               "linear"  fewer keys, and each of these by itself, so that it blurs none
               "any"     means of keys or of queries, features, or weights without a look at the keys
+    story     the parts that it has for the story model, by the names of these variants
 
     Raises ValueError unless there is a race or a reason, and an exactness where there is a race.
     """
@@ -65,6 +86,8 @@ class Exhibit:
     why_not: str = ""
     encoder: Callable[[Gpt], dict[str, Any]] | None = None
     exactness: Literal["exact", "linear", "any"] | None = None
+    own_positions: bool = False
+    story: Mapping[str, Part] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if bool(self.race) == bool(self.why_not):

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tfviz.exhibits.exhibit import Exhibit, Gpt, N, drawn, spread
+from tfviz.exhibits.exhibit import Exhibit, Gpt, N, Part, drawn, spread
 from tfviz.heads.collaborative_heads import blocks
 from tfviz.heads.decoupled_head_size import drawn_by
 from tfviz.heads.disagreement_regularization import cosines
@@ -106,18 +106,28 @@ EXHIBITS = {
     "guided_attention": Exhibit(four_targets, why_not=LOSS),
     "talking_heads": Exhibit(
         before_and_after_talking,
-        why_not="chapter 28 compares it, with heads of 16 and of four numbers",
+        why_not="a comparison as small as ours cannot tell, so chapter 28 measures only its cost",
     ),
     "collaborative_heads": Exhibit(
         from_blocks_to_shared,
         why_not="its own experiment compares it, as what becomes of a trained layer",
     ),
-    "routing_heads_dynamic": Exhibit(losing_shares, why_not=BESIDE),
-    "routing_heads_em": Exhibit(two_clouds, why_not=BESIDE),
-    "multi_query_attention": Exhibit(four_questions, race=one_of_keys, exactness="exact"),
-    "grouped_query_attention": Exhibit(groups, race=two_of_keys, exactness="exact"),
+    "multi_query_attention": Exhibit(
+        four_questions,
+        race=one_of_keys,
+        exactness="exact",
+        story={"MQA": Part("keys and values", one_of_keys)},
+    ),
+    "grouped_query_attention": Exhibit(
+        groups,
+        race=two_of_keys,
+        exactness="exact",
+        story={"GQA": Part("keys and values", two_of_keys)},
+    ),
     "decoupled_head_size": Exhibit(
         what_three_numbers_draw,
         why_not="it is a choice of one size: chapter 29 fits maps with heads of several",
     ),
+    "routing_heads_dynamic": Exhibit(losing_shares, why_not=BESIDE),
+    "routing_heads_em": Exhibit(two_clouds, why_not=BESIDE),
 }

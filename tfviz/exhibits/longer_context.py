@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from tfviz.exhibits.exhibit import STEPS, Exhibit, Gpt, N, drawn, spread
+from tfviz.exhibits.exhibit import STEPS, Exhibit, Gpt, N, Part, drawn, spread
 from tfviz.longer_context.act import halting
 from tfviz.longer_context.alibi import Alibi
 from tfviz.longer_context.compressive_transformer import mean_pool
@@ -15,7 +16,7 @@ from tfviz.longer_context.da_transformer import DA, rescale
 from tfviz.longer_context.knn_lm import mixed, p_knn
 from tfviz.longer_context.memorizing_transformer import nearest_pairs
 from tfviz.longer_context.spalm import gated
-from tfviz.longer_context.universal_transformer import Universal, changes
+from tfviz.longer_context.universal_transformer import Universal, changes, universal
 from tfviz.longer_context.ut_time_position_signal import TimePosition, time_position
 from tfviz.models.blocks import Block, post_norm
 
@@ -114,6 +115,14 @@ def ramps(gpt: Gpt) -> dict[str, Any]:
     return {"core": Alibi}
 
 
+# --- in the story model ---------------------------------------------------------------------------
+
+
+def three_times(gpt: Gpt) -> dict[str, Any]:
+    """Without a code for the step: positions are rotary, as in the base."""
+    return {"N": 1, "finish": partial(universal, T=3, signal=None)}
+
+
 NO_MEMORY = "on texts that do not follow one another its memory stays empty"
 NO_ATTENTION = "it changes how often a layer is used, and what is added before it"
 EXHIBITS = {
@@ -136,10 +145,17 @@ EXHIBITS = {
         why_not=NO_MEMORY,
     ),
     "da_transformer": Exhibit(near_and_far, race=rescaled, raced="da", exactness="exact"),
-    "alibi": Exhibit(eight_ramps, race=ramps, raced="alibi", exactness="exact"),
+    "alibi": Exhibit(
+        eight_ramps,
+        race=ramps,
+        raced="alibi",
+        exactness="exact",
+        story={"ALiBi": Part("position", ramps, turned=False)},
+    ),
     "universal_transformer": Exhibit(
         looped,
         why_not=NO_ATTENTION,
+        story={"one block three times": Part("blocks", three_times)},
     ),
     "ut_time_position_signal": Exhibit(
         lambda: spread(

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tfviz.exhibits.exhibit import STEPS, Exhibit, Gpt, N, drawn, spread
+from tfviz.exhibits.exhibit import STEPS, Exhibit, Gpt, N, Part, drawn, spread
 from tfviz.position.learned_pe import table_rows
 from tfviz.position.rope import Rope, rotate
 from tfviz.position.shaw_relative import labels, shaw
@@ -50,15 +50,21 @@ EXHIBITS = {
         race=sinusoidal,
         raced="sinusoidal",
         exactness="exact",
+        story={"sinusoidal": Part("position", sinusoidal, turned=False)},
     ),
     "learned_pe": Exhibit(
         lambda: spread(table_rows(STEPS, drawn(N, N)).clamp(-2, 2)),
         race=learned,
         raced="learned",
         exactness="exact",
+        story={"learned": Part("position", learned, turned=False)},
     ),
     "shaw_relative": Exhibit(
-        lambda: spread(labels(N, N, 4).float()), race=clipped, raced="shaw", exactness="exact"
+        lambda: spread(labels(N, N, 4).float()),
+        race=clipped,
+        raced="shaw",
+        exactness="exact",
+        story={"Shaw": Part("position", clipped, turned=False)},
     ),
     "xl_relative": Exhibit(
         lambda: spread(

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from tfviz.dense_attention import CAUSAL
-from tfviz.exhibits.exhibit import STEPS, Exhibit, Gpt, N, drawn, spread
+from tfviz.exhibits.exhibit import STEPS, Exhibit, Gpt, N, Part, drawn, spread
 from tfviz.priors.average_attention import AverageAttention, share
 from tfviz.priors.camtl_prior import task_prior
 from tfviz.priors.gaussian_transformer import beside
@@ -114,11 +114,17 @@ EXHIBITS = {
     ),
     "realformer": Exhibit(sums_of_scores, why_not=DEEPER),
     "lazyformer": Exhibit(maps_used_twice, why_not=DEEPER),
-    "average_attention": Exhibit(even_shares, race=averages, exactness="any"),
-    "hard_coded_gaussian": Exhibit(bells, race=two_places, exactness="any"),
-    "synthesizer": Exhibit(guessed_rows, race=learned_scores, exactness="any"),
     "predictive_attention": Exhibit(smoothed, why_not=DEEPER),
     "camtl_prior": Exhibit(
         two_priors, why_not="it needs a task: chapter 26 trains one attention for two of them"
     ),
+    "average_attention": Exhibit(
+        even_shares,
+        race=averages,
+        exactness="any",
+        own_positions=True,
+        story={"average": Part("attention", averages, turned=False)},
+    ),
+    "hard_coded_gaussian": Exhibit(bells, race=two_places, exactness="any", own_positions=True),
+    "synthesizer": Exhibit(guessed_rows, race=learned_scores, exactness="any", own_positions=True),
 }

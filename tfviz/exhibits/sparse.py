@@ -9,7 +9,7 @@ from torch import Generator, Tensor
 
 from tfviz import patterns
 from tfviz.cores import Sparse
-from tfviz.exhibits.exhibit import STEPS, Exhibit, Gpt, N, drawn, mask
+from tfviz.exhibits.exhibit import STEPS, Exhibit, Gpt, N, Part, drawn, mask
 from tfviz.measure import largest_storage
 from tfviz.sparse.bigbird import key_blocks, random_blocks
 from tfviz.sparse.bigbird import mask as blocks_mask
@@ -146,6 +146,29 @@ def moved_blocks(gpt: Gpt) -> dict[str, Any]:
     return {"positions": gpt.positions(), "core": lambda: Sinkhorn(gpt.near_root())}
 
 
+# --- in the story model ---------------------------------------------------------------------------
+
+
+def last_eight(gpt: Gpt) -> dict[str, Any]:
+    return {"pattern": patterns.sliding_window(lookback=7)}
+
+
+def strides_of_eight(gpt: Gpt) -> dict[str, Any]:
+    return {"pattern": patterns.strided(stride=8)}
+
+
+def eight_below_all(gpt: Gpt) -> dict[str, Any]:
+    """Eight words in the lower layers, all of them in the last one."""
+    eight = last_eight(gpt)
+    return {"layer": lambda n: eight if n < 2 else {}}
+
+
+def eight_and_sinks(gpt: Gpt) -> dict[str, Any]:
+    """The last eight words and the first four. Xiao et al. 2023 (arXiv 2309.17453)."""
+    window = patterns.sliding_window(lookback=7)
+    return {"pattern": window | patterns.causal() & patterns.global_tokens(count=4)}
+
+
 EXHIBITS = {
     "atomic_patterns": Exhibit(
         lambda: mask(
@@ -155,6 +178,10 @@ EXHIBITS = {
             | patterns.random_keys(count=1, seed=2)
         ),
         why_not="it is the parts of which other patterns are made",
+        story={
+            "last 8": Part("pattern", last_eight),
+            "8 + sinks": Part("pattern", eight_and_sinks),
+        },
     ),
     "image_transformer_1d": Exhibit(
         lambda: mask(patterns.image_1d(block=6, memory=5)),
@@ -166,7 +193,10 @@ EXHIBITS = {
         why_not="a text has no rows above",
     ),
     "sparse_transformer_strided": Exhibit(
-        lambda: mask(patterns.strided(stride=5)), race=strides, exactness="linear"
+        lambda: mask(patterns.strided(stride=5)),
+        race=strides,
+        exactness="linear",
+        story={"strided": Part("pattern", strides_of_eight)},
     ),
     "sparse_transformer_fixed": Exhibit(
         lambda: mask(patterns.fixed(block=6, summary=1)), race=summaries, exactness="linear"
@@ -190,6 +220,7 @@ EXHIBITS = {
         why_not="it is an encoder: its global tokens read what is to come",
         encoder=window_and_global,
         exactness="linear",
+        story={"8, 8, all": Part("pattern", eight_below_all)},
     ),
     "bigbird": Exhibit(
         lambda: blocks_mask(key_blocks(random_blocks(12, r=1, seed=1)[0]), 2).float(),

@@ -51,6 +51,7 @@ Numbers = dict[str, Any]
 
 HERE = Path(__file__).parent
 KIT = HERE / "kit"
+STANDALONE = KIT / "standalone.html"
 PARTS = (
     "maths",
     "words",
@@ -61,6 +62,7 @@ PARTS = (
     "table",
     "motion",
     "ask",
+    "model",
     "app",
 )
 """The files of the kit in the order in which they are joined to one."""
@@ -85,6 +87,8 @@ class Explorer(anywidget.AnyWidget):
                  words, what was stored, never a result
     uses         files that stand in front of the module, by their paths in this folder:
                  "shared/gpt", which a few explorers share, or the pieces of a large one
+    scene        whether it opens a chapter: one wide picture that one handle moves, and one
+                 sentence, without a question, controls and buttons
     extra        arguments that only `prepare` uses, with their defaults
     examples     arguments to show it with, one set by the name of each view; the tests and the
                  measurements use them
@@ -102,6 +106,7 @@ class Explorer(anywidget.AnyWidget):
     home: ClassVar[Path] = HERE
     uses: ClassVar[tuple[str, ...]] = ()
     asks: str | Mapping[str, str] = ""
+    scene: ClassVar[bool] = False
     extra: ClassVar[Mapping[str, Any]] = {}
     examples: ClassVar[Mapping[str, Mapping[str, Any]]] = {"": {}}
     moved: ClassVar[dict[str, t.TraitType]] = {}
@@ -258,10 +263,16 @@ class Explorer(anywidget.AnyWidget):
     data: ClassVar[Callable[[], Mapping[str, Any]]] = dict
 
     @classmethod
+    def parts(cls) -> dict[str, str]:
+        """Scripts that its module loads only when a reader asks for them, {part: script}."""
+        return {}
+
+    @classmethod
     def sources(cls) -> tuple[str, str]:
         """Its ES module and style sheet; they want the kit to be there."""
         declared = {
             "kind": cls.__name__,
+            "scene": cls.scene,
             "knobs": {
                 n: x.described() if isinstance(x, Knob) else {} for n, x in cls.moved.items()
             },
@@ -340,14 +351,33 @@ class Explorer(anywidget.AnyWidget):
         height = f"calc({' + '.join(steps)})"
         old = FORMERLY.get(self.module)
         formerly = f' data-formerly="{old}"' if old else ""
+        scene = " data-scene" if self.scene else ""
         return (
-            f'<div class="tfviz-explorer" data-explorer="{self.module}"{formerly} role="group" '
-            f'aria-label="{label}" style="container-type: inline-size">'
+            f'<div class="tfviz-explorer" data-explorer="{self.module}"{formerly}{scene} '
+            f'role="group" aria-label="{label}" style="container-type: inline-size">'
             f'<script type="application/json">{state}</script>'
             f'<div class="tfviz-explorer-body" style="min-height: {height}">'
             f"<noscript>{label}: this picture is interactive and needs JavaScript.</noscript>"
             "</div></div>"
         )
+
+    def save(self, path: str | Path) -> Path:
+        """Write a page that holds the explorer with its state, to be opened without a network, put
+        on a server or shown in a frame of another page; returns its path.
+
+        path ends in .html and lies in a folder that exists. Raises ValueError for another ending,
+        FileNotFoundError where there is no such folder.
+        """
+        path = Path(path)
+        if path.suffix not in (".html", ".htm"):
+            raise ValueError(f"path = {str(path)!r} ends in {path.suffix!r}; use .html")
+        module = json_in_html(f"{self._esm}\nexport const Model = tfvizKit.Model;")
+        parts = {"label": html.escape(self.label), "style": self._css, "explorer": self.html()}
+        page = STANDALONE.read_text("utf-8")
+        # in one pass, so that what is put in is not looked through
+        made = re.sub(r"\{\{(\w+)\}\}", lambda m: {**parts, "module": module}[m[1]], page)
+        path.write_text(made, "utf-8")
+        return path
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         data, metadata = super()._repr_mimebundle_(**options)
@@ -446,7 +476,8 @@ def write_assets(folder: str | Path) -> list[str]:
     of every explorer into folder; return the names of the modules.
 
     `.reg.js` holds the module as text: a page opened from `file://` may not import modules. A page
-    that was kept from before a change of names still finds `<old name>.js`.
+    that was kept from before a change of names still finds `<old name>.js`. What a module
+    loads only when a reader asks for it, its `parts`, stands beside it as `<module>.<part>.js`.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -460,6 +491,8 @@ def write_assets(folder: str | Path) -> list[str]:
         (folder / f"{name}.reg.js").write_text(
             f"tfvizPage.define({json.dumps(name)}, {json.dumps(script)});\n", "utf-8"
         )
+        for part, text in explorer.parts().items():
+            (folder / f"{name}.{part}.js").write_text(text, "utf-8")
         if name in FORMERLY:
             (folder / f"{FORMERLY[name]}.js").write_text(
                 f'export {{ default }} from "./{name}.js";\n', "utf-8"

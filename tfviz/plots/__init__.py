@@ -23,6 +23,7 @@ from tfviz.plots.matrices import (
     reach,
     signed_map,
 )
+from tfviz.plots.outcomes import outcomes
 from tfviz.plots.plotly import (
     PlotlyFigure,
     hover_attention_map,
@@ -52,6 +53,7 @@ __all__ = [
     "image_neighbourhood",
     "key_set",
     "mask",
+    "outcomes",
     "path",
     "plotly_figure",
     "plotly_style",

@@ -130,6 +130,8 @@ class Frame:
         xtick = _plain if not says.logx else number if says.xticks is None else "{:.0f}".format
         low, high = axes.get_xlim()
         ends = says.xticks or ((low, high) if says.logx else _seen(axes.xaxis))
+        self.right = max(self.right, math.ceil(text_width(xtick(ends[-1]), SMALL) / 2 + 1))
+        self._place()
         most = room_for([xtick(v) for v in ends], self.plot_width)
         number_axis(
             axes.xaxis,
@@ -574,7 +576,8 @@ def _scatter(
     frame.axes.autoscale(axis="y")
     frame.finish()
     labels = {name: str(n) if keyed else name for n, name in enumerate(named_points, start=1)}
-    if not _point_labels(frame, named_points, chosen, labels) and not keyed:
+    away = (10, 24, 38) if keyed else (10,)  # numbers may stand farther off than names
+    if not _point_labels(frame, named_points, chosen, labels, away) and not keyed:
         return _scatter(named_points, chosen, axes, width, keyed=True)
     y = frame.key_top
     for n, (name, entry) in enumerate(zip(named_points, entries, strict=False)):
@@ -593,10 +596,14 @@ def _scatter(
 
 
 def _point_labels(
-    frame: Frame, named_points: Found, chosen: set[str], labels: Mapping[str, str]
+    frame: Frame,
+    named_points: Found,
+    chosen: set[str],
+    labels: Mapping[str, str],
+    away: Sequence[int],
 ) -> bool:
-    """Each label on the first free side of its point: right, left, above, below; False where one
-    finds none."""
+    """Each label on the first free side of its point: right, left, above, below, so many px away;
+    False where one finds none."""
     axes = frame.axes
     taken: list[tuple[float, float, float, float]] = []
     places = {}
@@ -611,8 +618,9 @@ def _point_labels(
         width = text_width(labels[name])
         choices = [
             (dx if side > 0 else -dx - width, dy)
+            for dx in away
             for dy in (0, 14, -14, 28, -28, 42, -42)
-            for side, dx in ((1, 10), (-1, 10))
+            for side in (1, -1)
         ]
         for dx, dy in choices:
             box = (x + dx, y + dy - 7, x + dx + width, y + dy + 7)
@@ -630,7 +638,7 @@ def _point_labels(
         axes.annotate(
             labels[name],
             (at, table.mean()),
-            (10 if left else -10, dy - 0.34 * NORMAL),
+            (dx if left else dx + width, dy - 0.34 * NORMAL),
             textcoords="offset points",
             fontsize=NORMAL,
             ha="left" if left else "right",

@@ -28,8 +28,13 @@ def log_ticks(low: float, high: float, most: int, base: int = 10) -> list[float]
     if enough and high > 100 * low:
         return min(enough, key=len)
     # part of a decade: the even numbers of a linear axis, which are enough there
+    return [v for v in even_ticks(low, high, most) if v > 0]
+
+
+def even_ticks(low: float, high: float, most: int) -> list[float]:
+    """Round numbers of a linear axis from low to high, at least 3, at most `most` if 3 allow it."""
     even = MaxNLocator(max(most, FEWEST), min_n_ticks=FEWEST).tick_values(low, high)
-    return [float(v) for v in even if low <= v <= high and v > 0]
+    return [float(v) for v in even if low <= v <= high]
 
 
 def _decimals(low: float, high: float) -> list[list[float]]:

@@ -19,14 +19,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int, Num
-from torch import Tensor
+from torch import Tensor, nn
 
 from tfviz import _arguments
 from tfviz._arguments import named
-from tfviz.cores import Dense, Where, given_positions
+from tfviz.cores import Dense, Where, build, given_positions
 from tfviz.position import sinusoidal_pe
 
 __all__ = ["Rope", "halves_order", "phasors", "rotate", "rotate_halves", "rotation"]
@@ -185,6 +186,24 @@ class Rope(Dense):
         angle = i * self.speeds.to(X.device)
         angle = angle[:, None] if angle.dim() == 3 else angle  # one for all heads
         return turned(X, *_cos_sin(X, angle, self.temperature**-0.5))
+
+
+class Turned(nn.Module):
+    """Any core of a model, with queries and keys turned before it sees them.
+
+    `partial(Turned, core=LinearAttention)`; with Dense it is Rope without options.
+    """
+
+    def __init__(self, d_head: int, h: int, core: Any = Dense) -> None:
+        super().__init__()
+        self.inner = build(core, d_head, h)
+        self.__name__ = getattr(self.inner, "__name__", type(self.inner).__name__)
+
+    def forward(
+        self, Q: Tensor, K: Tensor, V: Tensor, where: Where
+    ) -> tuple[Tensor, Tensor | None]:
+        at = torch.arange(where.start, where.start + Q.shape[-2])
+        return self.inner(rotate(Q, at), rotate(K, at), V, where)
 
 
 def _speeds(speeds: Speeds | None, d_head: int, base: float, axes: int) -> Tensor:

@@ -5,7 +5,8 @@ scores S_n = Q Kᵀ/√d_head of layer n and those that the layer below has used
 
     Ŝ_n = α S_n + (1 − α) Conv_n(Ŝ_(n−1)),   A_n = softmax(Ŝ_n),   Ŝ_1 = S_1
 
-Wang et al. 2021 ("Predictive Attention Transformer"), as Lin et al. 2021 give it in section 4.6.2.
+Wang et al. 2021 ("Predictive Attention Transformer"), as Lin et al. 2021 give it under "Prior from
+lower modules".
 `Evolving` is what followed, "Evolving Attention" (Wang et al. 2021, arXiv 2102.12895, code in
 pkuyym/EvolvingAttention): there the convolution reads a blend of both layers, and α weighs it.
 

@@ -1,18 +1,24 @@
-"""Does a Vision Transformer need positions, and how large should its patches be? Digits, 8 × 8.
+"""Does a Vision Transformer need positions, and does the size of its patches matter? Digits, 8 × 8.
 
     python -m tfviz_lab vit_digits    → results/vit_digits.json
 
-patches   one model for each size of a patch; patches of 2 × 2 also without positions, and with the
-          patches of all images in one other order, the same in training and in the test. Each is
-          then tested on images whose patches are in an order that it has not met: "moved"
+patches   by `protocol`, five folds: patches of 2 × 2 and of 4 × 4 pixels; those of 2 × 2 also
+          without positions, and with the patches of all images in one other order, the same in
+          training and in the test. Each is then tested on images whose patches are in an order
+          that it has not met: "moved"
 reader    the tiny model that explorers run, its weights stored. To read what people draw, it is
           trained on images that are moved by up to a pixel, and half of them in black and white
+
+The exam is `WHICH_DIGIT` with a model of its own: the same folds, lines and recipe, and a table of
+positions that begins as loud as there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -20,32 +26,17 @@ from jaxtyping import Float, Int
 from torch import Generator, Tensor, nn
 
 from tfviz.beyond_text.vit_patches import ViT, rearranged
+from tfviz.measure import flops
 from tfviz.stored.digit_vit import DIGITS, LEVELS, SIDE, pack, unpack, vit
 from tfviz.training import seeded, train
-from tfviz_lab.compare import classes, images
+from tfviz_lab import protocol
+from tfviz_lab.compare import Task, classes, images
+from tfviz_lab.protocol import SEEDS, WHICH_DIGIT, fold
 from tfviz_lab.runner import Done, Run
 
 PACKAGES = ["torch", "numpy", "scikit-learn"]
-WIDTH, HEADS, LAYERS = 48, 4, 2
-STEPS, BATCH, RATE, SEEDS = 600, 32, 3e-3, (0, 1, 2)
-READER_STEPS, READER_BATCH, READER_SEED = 3000, 64, 0
-
-
-class Variant(NamedTuple):
-    """Patches of P × P pixels, with positions or without, in the order of the image or another."""
-
-    P: int
-    positions: bool = True
-    shuffled: bool = False
-
-
-VARIANTS = {
-    "patches of 4 × 4": Variant(4),
-    "patches of 2 × 2": Variant(2),
-    "patches of 1 × 1": Variant(1),
-    "no positions": Variant(2, positions=False),
-    "shuffled": Variant(2, shuffled=True),
-}
+WIDTH, HEADS, LAYERS, BATCH, LOUD = 48, 4, 2, 32, 0.5
+RATE, READER_STEPS, READER_BATCH, READER_SEED = 3e-3, 3000, 64, 0
 
 
 def pictures(pixels: Int[Tensor, "b 64"]) -> Float[Tensor, "b 1 8 8"]:
@@ -58,42 +49,103 @@ def order_of(P: int, seed: int) -> Int[Tensor, "n"]:
     return torch.randperm((SIDE // P) ** 2, generator=Generator().manual_seed(seed))
 
 
-def arranged(variant: Variant, shown: Float[Tensor, "b 1 8 8"]) -> Float[Tensor, "b 1 8 8"]:
-    """As the variant sees the images."""
-    return rearranged(shown, variant.P, order_of(variant.P, 100)) if variant.shuffled else shown
-
-
 @torch.no_grad()
 def right(model: nn.Module, shown: Float[Tensor, "b 1 8 8"]) -> float:
     """The share of the test images that the model reads correctly."""
     return round((model(shown).argmax(-1) == classes()[1]).float().mean().item(), 4)
 
 
-def of_patches(name: str, seed: int, steps: int) -> dict[str, Any]:
-    """A model trained on digits: accuracy, and cosines between its positions."""
-    variant, (known, new) = VARIANTS[name], images()
-    P, positions, _ = variant
-    model = seeded(
-        seed, lambda: ViT(SIDE, SIDE, P, DIGITS, WIDTH, HEADS, LAYERS, positions=positions)
+# --- patches --------------------------------------------------------------------------------------
+
+
+class PatchReader(nn.Module):
+    """Images → scores of the ten digits, from patches of P × P pixels.
+
+    Without positions, or with the patches of every image in one other order, if that is said.
+    """
+
+    def __init__(
+        self, pattern: Any = None, P: int = 2, positions: bool = True, shuffled: bool = False
+    ) -> None:
+        super().__init__()
+        self.vit = ViT(SIDE, SIDE, P, DIGITS, WIDTH, HEADS, LAYERS, positions=positions)
+        if self.vit.positions is not None:
+            nn.init.normal_(self.vit.positions.P, std=LOUD)
+        self.order = order_of(P, 100) if shuffled else None
+
+    def forward(self, shown: Float[Tensor, "b 1 8 8"]) -> Float[Tensor, "b classes"]:
+        return self.vit(self.seen(shown))
+
+    def seen(self, shown: Float[Tensor, "b 1 8 8"]) -> Float[Tensor, "b 1 8 8"]:
+        """The images as the model gets them."""
+        return shown if self.order is None else rearranged(shown, self.vit.P, self.order)
+
+
+def image_loss(of_fold: int, model: nn.Module, rng: Generator, step: int) -> Tensor:
+    known, digits, *_ = fold(of_fold)
+    drawn = torch.randint(len(known), (BATCH,), generator=rng)
+    return F.cross_entropy(model(pictures(known[drawn])), digits[drawn])
+
+
+@torch.no_grad()
+def image_errors(of_fold: int, model: nn.Module) -> float:
+    """The share of the fold's test images that the model takes for another digit."""
+    *_, new, digits = fold(of_fold)
+    return round((model(pictures(new)).argmax(-1) != digits).double().mean().item(), 4)
+
+
+@torch.no_grad()
+def errors_when_moved(of_fold: int, model: PatchReader) -> float:
+    """The same in an order of patches that the model has not met."""
+    *_, new, digits = fold(of_fold)
+    P = model.vit.P
+    shown = rearranged(model.seen(pictures(new)), P, order_of(P, 200 + of_fold))
+    return round((model.vit(shown).argmax(-1) != digits).double().mean().item(), 4)
+
+
+def _which_image(seed: int) -> Task:
+    return replace(
+        WHICH_DIGIT.task(seed),
+        name="which_image",
+        model=PatchReader,
+        loss=lambda seed, steps: partial(image_loss, seed),
+        score=partial(image_errors, seed),
+        inputs=lambda rng: pictures(fold(0)[0][torch.randint(1000, (2,), generator=rng)]),
     )
-    seen = arranged(variant, pictures(known))
 
-    def loss(model: nn.Module, rng: Generator, step: int) -> Tensor:
-        drawn = torch.randint(len(seen), (BATCH,), generator=rng)
-        return F.cross_entropy(model(seen[drawn]), classes()[0][drawn])
 
-    train(model, loss, steps, lr=RATE, seed=seed, progress=False)
-    test = arranged(variant, pictures(new))
-    table = None if model.positions is None else model.positions.P.detach()[1:]
+EXAM = replace(WHICH_DIGIT, task=_which_image)
+VARIANTS: dict[str, Callable[[], dict[str, Any]]] = {
+    "patches of 2 × 2": lambda: {},
+    "patches of 4 × 4": lambda: {"P": 4},
+    "no positions": lambda: {"positions": False},
+    "shuffled": lambda: {"shuffled": True},
+}
+_runs, follow, _collect = protocol.experiment(VARIANTS, EXAM, reference="patches of 2 × 2")
+
+
+def of_patches(config: dict[str, Any], seed: int) -> dict[str, Any]:
+    """What `protocol.measured` says, the errors in an order not met, and the table of positions."""
+    told = VARIANTS[config["variant"]]
+    model, curve = protocol.trained(told, EXAM, seed, config["steps"], config["rate"])
+    table = None if model.vit.positions is None else model.vit.positions.P.detach()[1:]
     return {
-        "right": right(model, test),
-        "moved": right(model, rearranged(test, P, order_of(P, 200 + seed))),
-        "tokens": (SIDE // P) ** 2 + 1,
+        "score": curve[-1],
+        "curve": curve,
         "parameters": sum(x.numel() for x in model.parameters()),
+        "flops": seeded(seed, partial(flops, partial(training_step, model, seed))),
+        "moved": errors_when_moved(seed, model),
         "positions": None
         if table is None
         else [[round(x, 4) for x in row] for row in table.tolist()],
     }
+
+
+def training_step(model: nn.Module, seed: int) -> None:
+    image_loss(seed, model, Generator().manual_seed(seed), 0).backward()
+
+
+# --- the reader -----------------------------------------------------------------------------------
 
 
 def black_and_white(
@@ -135,43 +187,38 @@ def of_reader(seed: int, steps: int) -> dict[str, Any]:
 
 
 def runs() -> list[Run]:
-    patches = [
-        Run(name, {"task": "patches", "variant": name, "steps": STEPS}, seed)
-        for name in VARIANTS
-        for seed in SEEDS
-    ]
-    return [Run("reader", {"task": "reader", "steps": READER_STEPS}, READER_SEED), *patches]
+    return [Run("reader", {"task": "reader", "steps": READER_STEPS}, READER_SEED), *_runs()]
 
 
 def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
-    if config["task"] == "reader":
+    if config.get("task") == "reader":
         return of_reader(seed, config["steps"])
-    return of_patches(config["variant"], seed, config["steps"])
+    if config["part"] == "trivial":
+        return dict(EXAM.trivial(seed))
+    return of_patches(config, seed)
 
 
 def collect(done: Sequence[Done]) -> dict[str, Any]:
-    """By variant, for each seed the accuracies; the reader; ten test images, one of each digit."""
-    found = {(x["run"]["name"], x["run"]["seed"]): x["result"] for x in done}
+    """The exam; by variant the errors in an order not met; the reader; one test image a digit."""
+    scored = {
+        (x["run"]["config"]["variant"], x["run"]["seed"]): x["result"]
+        for x in done
+        if x["run"]["config"].get("part") == "score"
+    }
+    reader = next(x["result"] for x in done if x["run"]["name"] == "reader")
     pixels, digits = images()[1], classes()[1]
     firsts = [int((digits == digit).nonzero()[0]) for digit in range(DIGITS)]
-
-    def row(name: str) -> dict[str, Any]:
-        of_seeds = [found[name, seed] for seed in SEEDS]
-        lists = {key: [x[key] for x in of_seeds] for key in ("right", "moved")}
-        return lists | {key: of_seeds[0][key] for key in ("tokens", "parameters")}
-
     return {
         "title": "Digits 8×8: which digit is it?",
-        "variants": {name: row(name) for name in VARIANTS},
+        **_collect([x for x in done if x["run"]["name"] != "reader"]),
+        "moved": {name: [scored[name, seed]["moved"] for seed in SEEDS] for name in VARIANTS},
+        "tokens": {name: (SIDE // told().get("P", 2)) ** 2 + 1 for name, told in VARIANTS.items()},
         "positions": {
-            name: [found[name, seed]["positions"] for seed in SEEDS]
+            name: [scored[name, seed]["positions"] for seed in SEEDS]
             for name in ("patches of 2 × 2", "shuffled")
         },
         "order": order_of(2, 100).tolist(),
-        "reader": found["reader", READER_SEED],
+        "reader": reader,
         "shown": [pixels[n].tolist() for n in firsts],
-        "settings": {
-            **{"width": WIDTH, "heads": HEADS, "layers": LAYERS, "batch": BATCH, "rate": RATE},
-            "test_images": len(digits),
-        },
+        "settings": {"width": WIDTH, "heads": HEADS, "layers": LAYERS, "batch": BATCH},
     }

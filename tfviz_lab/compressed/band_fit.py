@@ -2,9 +2,8 @@
 
     python -m tfviz_lab band_fit    → results/band_fit.json
 
-The encoder is that of `compare` on hidden characters, with rotary positions, 400 steps: with these
-some of its heads look at neighbours and others far away. Its maps are of the first LENGTH
-characters of held-out texts.
+The encoder is that of `trained_maps`: full attention, rotary positions, trained by the protocol.
+Its maps are of the first LENGTH characters of held-out texts.
 
 near     by seed, layer and head: the share of the weights within one token of the query
 missed   by seed, layer and head, for each r of RANKS a list over WIDTHS: |A − R − B| / |A|, the
@@ -15,7 +14,7 @@ shown    what the explorer shows, of seed 0 and its first text: the head that lo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -23,21 +22,20 @@ from torch import Tensor
 
 from tfviz import data
 from tfviz.compressed.lowrank_plus_band import low_rank_and_band
-from tfviz.models.use import attention_weights
-from tfviz.position.rope import Rope
-from tfviz_lab import compare
-from tfviz_lab.compressed.linformer import held_out
-from tfviz_lab.runner import Done, Run
+from tfviz_lab.compressed.trained_maps import (
+    encoder,
+    encoders,
+    heads_of,
+    held_out,
+    in_order,
+    near,
+    weights,
+)
+from tfviz_lab.runner import Done
 
 PACKAGES = ["torch", "numpy"]
-SEEDS, STEPS, TEXTS, LENGTH, ROUNDS = (0, 1, 2), 400, 4, 24, 50
+TEXTS, LENGTH, ROUNDS = 4, 24, 50
 RANKS, WIDTHS, SHOWN = (0, 1, 2, 4, 8), (-1, 0, 1, 2, 4), (1, 2, 4)
-
-
-def near(A: Tensor) -> Tensor:
-    """The share of the weights within one token of the query, mean over queries."""
-    i = torch.arange(A.shape[-1])
-    return A.masked_fill((i[:, None] - i).abs() > 1, 0).sum((-2, -1)) / A.shape[-1]
 
 
 def missed(A: Tensor, r: int, w: int) -> Tensor:
@@ -61,15 +59,14 @@ def example(A: Tensor) -> dict[str, Any]:
     return {"near": round(near(A).item(), 3), "A": rounded(A), "fits": fits}
 
 
-def runs() -> list[Run]:
-    return [Run("rotary", {"steps": STEPS}, seed) for seed in SEEDS]
+runs = encoders
 
 
-def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
-    model, _ = compare.trained(lambda: {"core": Rope}, "masked_text", seed, config["steps"])
+def measure(config: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    model, _ = encoder(seed, config["steps"])
     text = held_out()[:TEXTS, :LENGTH]
     with torch.no_grad():
-        maps = [A.double() for A in attention_weights(model, text).values()]
+        maps = [weights(Q, K) for Q, K in heads_of(model, text)]
     result: dict[str, Any] = {
         "near": [[round(x, 4) for x in near(A).mean(0).tolist()] for A in maps],
         "missed": [
@@ -95,7 +92,7 @@ def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
 
 def collect(done: Sequence[Done]) -> dict[str, Any]:
     """One entry for each seed."""
-    found = [x["result"] for x in sorted(done, key=lambda x: x["run"]["seed"])]
+    found = in_order(done)
     return {
         "length": LENGTH,
         "ranks": list(RANKS),

@@ -2,9 +2,9 @@
 
     python -m tfviz_lab luna_digits
 
-An encoder of two layers and four heads reads an image as 16 patches (`patches` of `compare`), as
-in `linformer_digits`, which has the same encoder with full attention.
-"stays" has as many vectors as "l = 4", but each layer packs with its own, and hands up nothing.
+By `protocol`: an encoder of two layers and four heads reads an image as 16 patches. "stays" has as
+many vectors as "l = 4", with which it is compared, but each layer packs with its own, and hands up
+nothing.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from torch import Tensor
 
 from tfviz.compressed.luna import Luna, nested
 from tfviz.cores import Where
-from tfviz_lab.compare import PIXEL_WIDTH, experiment
+from tfviz_lab.compare import PIXEL_WIDTH
+from tfviz_lab.protocol import WHICH_DIGIT, experiment, one_run
 
 PACKAGES = ["torch", "numpy", "scikit-learn"]
+EXAMS = (WHICH_DIGIT,)
 
 
 class Stays(Luna):
@@ -34,9 +36,15 @@ class Stays(Luna):
 
 
 VARIANTS: dict[str, Callable[[], dict[str, Any]]] = {
+    "full attention": lambda: {},
     "stays": lambda: {"core": lambda d_head, h: Stays(d_head, h, 4)},
     "l = 1": lambda: {"core": nested(1, PIXEL_WIDTH)},
     "l = 4": lambda: {"core": nested(4, PIXEL_WIDTH)},
-    "l = 8": lambda: {"core": nested(8, PIXEL_WIDTH)},
 }
-runs, measure, collect = experiment(VARIANTS, tasks=("patches",))
+runs, follow, collect = experiment(
+    VARIANTS, *EXAMS, reference="full attention", beside={"stays": "l = 4"}
+)
+
+
+def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
+    return one_run(config, seed, EXAMS, lambda name: VARIANTS[name])

@@ -2,18 +2,20 @@
 
     python -m tfviz_lab memory_compressed    → results/memory_compressed.json
 
-Two layers read 128 characters. `layers` names what each of them is, from below: F full causal
-attention, L local attention within blocks of BLOCK characters, M memory-compressed attention with
-groups of C. The paper alternates L and M.
+By `protocol`, with an exam of its own: two layers read 128 characters, with rotary positions. A
+variant's `layers` name what each of them is, from below: F full causal attention, L local attention
+within blocks of BLOCK characters, M memory-compressed attention with groups of C. The paper
+alternates L and M.
 
-score     nats per character of held-out text, mean over all places of 128 characters
-places    the same by place, in stretches of STRETCH
+score     nats per character of the whole held-out text, at the last SCORED places of windows
+phases    the same by the place's number modulo C: in a layer M, query i does without the i mod C
+          tokens before its own
 pairs     queries times the keys that they may use, of both layers, in a head
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -24,37 +26,62 @@ from torch import Generator, nn
 from tfviz import GPT, data
 from tfviz import patterns as P
 from tfviz.compressed.memory_compressed_attention import MemoryCompressed, staircase
-from tfviz.position.learned_pe import Learned
-from tfviz.training import next_token, seeded, train
-from tfviz_lab.runner import Done, Run
+from tfviz.measure import flops
+from tfviz.training import next_token, seeded
+from tfviz_lab import protocol, trivial
+from tfviz_lab.compare import HEADS, WIDTH, Task
+from tfviz_lab.protocol import SEEDS, Exam, rotary, training_text, whole_text
+from tfviz_lab.runner import Done
 
 PACKAGES = ["torch", "numpy"]
-SEEDS, STEPS, BATCH, LENGTH = (0, 1, 2), 300, 8, 128
-BLOCK, C, WIDTH, HEADS, STRETCH, TEXTS = 16, 3, 48, 4, 16, 32
+LENGTH, BATCH, STEPS, SCORED = 128, 8, 2000, 32
+BLOCK, C = 16, 3
 
 LAYERS: dict[str, dict[str, Any]] = {
     "F": {"pattern": P.causal()},
     "L": {"pattern": P.own_block(block=BLOCK)},
     "M": {"pattern": P.causal(), "core": partial(MemoryCompressed, c=C)},
 }
-VARIANTS = {
-    "full attention": "FF",
-    "compressed": "MM",
-    "local": "LL",
-    "local, then compressed": "LM",
-}
 
 
-def gpt(layers: str) -> GPT:
+def gpt(layers: str = "FF", pattern: Any = None) -> GPT:
+    """The small GPT of all comparisons, each layer by its letter."""
     vocab = len(data.characters()[1])
-    return GPT(
-        vocab,
-        WIDTH,
-        HEADS,
-        len(layers),
-        positions=Learned(LENGTH, WIDTH),
-        layer=lambda n: LAYERS[layers[n]],
+    return GPT(vocab, WIDTH, HEADS, len(layers), layer=lambda n: rotary(LAYERS[layers[n]]))
+
+
+def _letters(seed: int) -> Task:
+    return Task(
+        name="letters_128",
+        unit="nats per character",
+        steps=STEPS,
+        model=gpt,
+        loss=lambda seed, steps: next_token(training_text(), BATCH, LENGTH),
+        score=partial(whole_text, length=LENGTH, scored=SCORED),
+        inputs=lambda rng: data.windows(data.characters()[0], 2, LENGTH, rng)[0],
     )
+
+
+EXAM = Exam(_letters, lambda seed: trivial.ngrams(5, LENGTH, SCORED), "5-gram", 0.02)
+VARIANTS: dict[str, Callable[[], dict[str, Any]]] = {
+    "full attention": lambda: {"layers": "FF"},
+    "compressed": lambda: {"layers": "MM"},
+    "local": lambda: {"layers": "LL"},
+    "local, then compressed": lambda: {"layers": "LM"},
+}
+runs, follow, _collect = protocol.experiment(VARIANTS, EXAM, reference="full attention")
+
+
+@torch.no_grad()
+def by_phase(model: nn.Module) -> list[float]:
+    """Nats per character of the held-out text at places i with i mod C = 0, 1, …"""
+    rows, found = trivial.held_out_rows(LENGTH, SCORED), list[torch.Tensor]()
+    for some in rows.split(32):
+        logits = model(some[:, :-1])[:, -SCORED:]
+        nats = F.cross_entropy(logits.mT, some[:, -SCORED:], reduction="none")
+        found.append(nats.double())
+    nats, phase = torch.cat(found).mean(0), torch.arange(LENGTH - SCORED, LENGTH) % C
+    return [round(nats[phase == n].mean().item(), 4) for n in range(C)]
 
 
 def pairs(layers: str) -> int:
@@ -64,44 +91,35 @@ def pairs(layers: str) -> int:
     return sum(int(masks[layer].sum()) for layer in layers)
 
 
-@torch.no_grad()
-def by_place(model: nn.Module) -> list[float]:
-    """Nats per character of held-out text, at each place."""
-    ids = data.split(data.characters()[0])[1]
-    x, y = data.windows(ids, TEXTS, LENGTH, Generator().manual_seed(1))
-    nats = F.cross_entropy(model(x).flatten(0, 1), y.flatten(), reduction="none")
-    places: list[float] = nats.view(TEXTS, LENGTH).mean(0).tolist()
-    return places
-
-
-def runs() -> list[Run]:
-    return [
-        Run(name, {"variant": name, "steps": STEPS}, seed) for name in VARIANTS for seed in SEEDS
-    ]
-
-
 def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
-    model = seeded(seed, partial(gpt, VARIANTS[config["variant"]]))
-    loss = next_token(data.split(data.characters()[0])[0], BATCH, LENGTH)
-    train(model, loss, config["steps"], lr=3e-3, seed=seed, progress=False)
-    nats = torch.tensor(by_place(model))
+    if config["part"] == "trivial":
+        return dict(EXAM.trivial(seed))
+    told = VARIANTS[config["variant"]]
+    model, curve = protocol.trained(told, EXAM, seed, config["steps"], config["rate"])
     return {
-        "score": round(nats.mean().item(), 4),
-        "places": [round(x, 4) for x in nats.view(-1, STRETCH).mean(1).tolist()],
+        "score": curve[-1],
+        "curve": curve,
+        "phases": by_phase(model),
         "parameters": sum(x.numel() for x in model.parameters()),
+        "flops": seeded(seed, partial(flops, partial(training_step, model, seed))),
     }
 
 
+def training_step(model: nn.Module, seed: int) -> None:
+    loss = next_token(training_text(), BATCH, LENGTH)
+    loss(model, Generator().manual_seed(seed), 0).backward()
+
+
 def collect(done: Sequence[Done]) -> dict[str, Any]:
-    """By variant, one entry for each seed."""
-    rows: dict[str, list[dict[str, Any]]] = {}
-    for x in sorted(done, key=lambda x: x["run"]["seed"]):
-        rows.setdefault(x["run"]["config"]["variant"], []).append(x["result"])
+    """The exam, and by variant the nats of each phase for each seed."""
+    scored = {
+        (x["run"]["config"]["variant"], x["run"]["seed"]): x["result"]
+        for x in done
+        if x["run"]["config"]["part"] == "score"
+    }
     return {
-        "unit": "nats per character",
+        **_collect(done),
         "length": LENGTH,
-        "pairs": {name: pairs(VARIANTS[name]) for name in rows},
-        "score": {name: [x["score"] for x in of] for name, of in rows.items()},
-        "places": {name: [x["places"] for x in of] for name, of in rows.items()},
-        "parameters": {name: of[0]["parameters"] for name, of in rows.items()},
+        "pairs": {name: pairs(told()["layers"]) for name, told in VARIANTS.items()},
+        "phases": {name: [scored[name, seed]["phases"] for seed in SEEDS] for name in VARIANTS},
     }

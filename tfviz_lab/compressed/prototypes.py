@@ -2,10 +2,13 @@
 
     python -m tfviz_lab prototypes    → results/prototypes.json
 
-The encoder is that of `linformer`, trained with full attention for 500 steps: 64 characters, some
-of them hidden. What follows is measured on texts that it has not read, and a row's error is the sum
-of absolute differences from the true row, mean over rows, heads and texts: 0 is exact, 2 the most
-there is.
+The encoder is that of `trained_maps`: full attention, rotary positions, 64 characters of which some
+are hidden, trained by the protocol. What follows is measured on texts that it has not read, and a
+row's error is the sum of absolute differences from the true row, mean over rows, heads and texts: 0
+is exact, 2 the most there is.
+
+full        nats per hidden character of the whole held-out text
+even        by layer, the error of the even row in place of every row
 
 clustered   its queries are put into C clusters, for each of CLUSTERS
   error     by layer: clustered attention (k = 0), improved on the k best keys, and clustered
@@ -22,9 +25,10 @@ informer    most of its queries get the mean of the values
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Generator, Tensor, nn
@@ -33,29 +37,36 @@ from tfviz.compressed import informer
 from tfviz.compressed.clustered_attention import Clustered, clustered_definition, clusters
 from tfviz.compressed.informer import Informer, informer_definition, many, max_mean, samples
 from tfviz.models.blocks import MultiHeadAttention
-from tfviz_lab import compare
-from tfviz_lab.compare import TASKS, TRAIN_LENGTH
-from tfviz_lab.compressed.linformer import VARIANTS, heads_of, held_out
-from tfviz_lab.runner import Done, Run
+from tfviz_lab.compare import TRAIN_LENGTH
+from tfviz_lab.compressed.trained_maps import (
+    STEPS,
+    encoder,
+    encoders,
+    heads_of,
+    held_out,
+    in_order,
+    weights,
+)
+from tfviz_lab.protocol import HIDDEN, Turned, hidden_text
+from tfviz_lab.runner import Done
 
 PACKAGES = ["torch", "numpy"]
-SEEDS, STEPS = (0, 1, 2), 500
 CLUSTERS, KEYS = (1, 4, 8, 16, 32), (0, 16)
 KEPT, SAMPLED, FACTORS = 10, (5, 10, 25, 64), (1, 2, 5, 8)
 
 
 def replaced(model: nn.Module, core: Any) -> nn.Module:
-    """The same model with another core in each attention, in place."""
+    """A copy of a model with another core in each attention, turned as the old one was."""
+    model = copy.deepcopy(model)
     for module in model.modules():
         if isinstance(module, MultiHeadAttention):
-            module.core = core()
+            cast(Turned, module.core).inner = core()
     return model
 
 
 def apart(Q: Tensor, K: Tensor, other: Tensor) -> float:
     """How far these weights are from those of full attention."""
-    A = (Q @ K.mT / Q.shape[-1] ** 0.5).softmax(-1)
-    return round((other - A).abs().sum(-1).mean().item(), 4)
+    return round((other - weights(Q, K)).abs().sum(-1).mean().item(), 4)
 
 
 # --- clusters of queries --------------------------------------------------------------------------
@@ -121,43 +132,43 @@ def lazy_errors(Q: Tensor, K: Tensor) -> dict[str, list[float]]:
 # --- the runs -------------------------------------------------------------------------------------
 
 
-def runs() -> list[Run]:
-    return [Run("full attention", {"steps": STEPS}, seed) for seed in SEEDS]
+runs = encoders
 
 
-@torch.no_grad()
-def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
-    with torch.enable_grad():
-        model, _ = compare.trained(VARIANTS["full attention"], "masked_text", seed, config["steps"])
-    full = compare.masked_score(model)
-    heads = [(Q.double(), K.double()) for Q, K in heads_of(model, held_out())]
+def replaced_scores(model: nn.Module, cores: Sequence[Any]) -> list[float]:
+    return [hidden_text(replaced(model, core)) for core in cores]
+
+
+def measure(config: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    model, full = encoder(seed, config["steps"])
+    with torch.no_grad():
+        return {"full": full, **of_encoder(model, seed)}
+
+
+def of_encoder(model: nn.Module, seed: int) -> dict[str, Any]:
+    heads = heads_of(model, held_out())
     return {
-        "full": full,
+        "even": [apart(Q, K, torch.full_like(weights(Q, K), 1 / Q.shape[2])) for Q, K in heads],
         "clustered": {
             "error": [cluster_errors(*x) for x in heads],
             "score": {
-                f"k = {k}": [
-                    compare.masked_score(replaced(model, partial(Clustered, C, k)))
-                    for C in CLUSTERS
-                ]
+                f"k = {k}": replaced_scores(model, [partial(Clustered, C, k) for C in CLUSTERS])
                 for k in KEYS
             },
         },
         "informer": {
             "kept": [kept(*x) for x in heads],
             "error": [lazy_errors(*x) for x in heads],
-            "score": [
-                compare.masked_score(replaced(model, partial(Informer, c, seed))) for c in FACTORS
-            ],
+            "score": replaced_scores(model, [partial(Informer, c, seed) for c in FACTORS]),
         },
     }
 
 
 def collect(done: Sequence[Done]) -> dict[str, Any]:
     """One entry for each seed."""
-    seeds = [x["result"] for x in sorted(done, key=lambda x: x["run"]["seed"])]
+    seeds = in_order(done)
     return {
-        "unit": TASKS["masked_text"].unit,
+        "unit": HIDDEN.task(0).unit,
         "length": TRAIN_LENGTH,
         "steps": STEPS,
         "clusters": list(CLUSTERS),
@@ -166,5 +177,5 @@ def collect(done: Sequence[Done]) -> dict[str, Any]:
         "sampled": list(SAMPLED),
         "factors": list(FACTORS),
         "queries": [many(c, TRAIN_LENGTH) for c in FACTORS],
-        **{name: [x[name] for x in seeds] for name in ("full", "clustered", "informer")},
+        **{name: [x[name] for x in seeds] for name in ("full", "even", "clustered", "informer")},
     }

@@ -2,14 +2,16 @@
 
     python -m tfviz_lab shared_features    → results/shared_features.json
 
-An encoder of two layers with 4 heads of 12 numbers. The score is the share of 397 test images that
-are read correctly.
+An encoder of two layers with 4 heads of 12 numbers, by the protocol of all comparisons: the score
+is the share of test images that are taken for another digit.
 
-converted   the trained model with d_k shared features instead of 48, by PARAFAC and by the plain
-            SVD: [relative error of W_q W_kᵀ, accuracy at once, accuracy after MORE steps]; for
-            PARAFAC also the accuracy at once if scores are divided as in the authors' code
-blind       accuracy of the trained model if every score is 0
-scratch     trained from the start with d_k features: shared by all heads, or in heads of d_k/4
+exams       trained from the start with all features, or with d_k of them: shared by all heads, or
+            in heads of d_k/4 numbers that share nothing
+whole       errors of the trained model; "later" after MORE steps
+converted   the same model with d_k shared features instead of 48, by PARAFAC and by the plain SVD:
+            [relative error of W_q W_kᵀ, errors at once, errors after MORE steps]; for PARAFAC also
+            the errors at once if scores are divided as in the authors' code
+blind       errors of the trained model if every score is 0
 shown       mixing vectors of the first layer, of seed 0: as trained, and after PARAFAC
 """
 
@@ -37,14 +39,15 @@ from tfviz.heads.collaborative_heads import (
 )
 from tfviz.models.blocks import MultiHeadAttention
 from tfviz.training import train
-from tfviz_lab.compare import HEADS, LAYERS, PIXEL_WIDTH, errors, patch_loss, trained
+from tfviz_lab.compare import HEADS, LAYERS, PIXEL_WIDTH
+from tfviz_lab.protocol import WHICH_DIGIT, digit_errors, digit_loss, experiment, one_run, trained
 from tfviz_lab.runner import Done, Run
 
 PACKAGES = ["torch", "numpy", "scikit-learn"]
-SEEDS, STEPS, MORE, LATER_RATE = (0, 1, 2), 400, 50, 1e-3
+MORE, LATER_RATE = 50, 1e-3
 WHOLE = PIXEL_WIDTH
 FEWER = (36, 24, 16, 12, 8, 4)
-FROM_SCRATCH = (24, 12, 8, 4)
+FROM_SCRATCH = (8,)
 WAYS: dict[str, Decompose] = {"parafac": parafac, "svd": svd}
 
 
@@ -65,16 +68,22 @@ def narrow(d_k: int) -> dict[str, Any]:
     return {"project": partial(Narrow, PIXEL_WIDTH, HEADS, d_k), "core": SharedKeys}
 
 
-def whole() -> dict[str, Any]:
-    """Multi-head attention: nothing that a model is told."""
-    return {}
+FULL = "full attention"
+EXAMS = (WHICH_DIGIT,)
+VARIANTS = {
+    FULL: lambda: {},
+    "narrow heads, 8": lambda: narrow(8),
+    "shared, 8": lambda: shared(8),
+}
+"""A variant's number is that of its features."""
 
-
-VARIANTS = {"shared": shared, "narrow": narrow}
-
-
-def accuracy(model: nn.Module) -> float:
-    return round(1 - errors(model), 4)
+_runs, _follow, _collect = experiment(
+    VARIANTS,
+    *EXAMS,
+    reference=FULL,
+    beside={f"shared, {d_k}": f"narrow heads, {d_k}" for d_k in FROM_SCRATCH},
+)
+runs = _runs
 
 
 def attentions(model: nn.Module) -> list[Any]:
@@ -98,80 +107,69 @@ def divided_as_theirs(model: Any) -> Any:
 
 
 @torch.no_grad()
-def blind(model: Any) -> float:
-    """Accuracy if every score is 0, so that all patches count alike."""
+def blind(model: Any) -> Any:
+    """The model whose scores are all 0, so that all patches count alike."""
     model = convert(model, WHOLE)
     for attend in attentions(model):
         attend.project.m.zero_()
         attend.project.content.weight.zero_()
-    return accuracy(model)
+    return model
 
 
-def converted(seed: int, steps: int) -> dict[str, Any]:
-    model = trained(whole, "patches", seed, steps)[0]
-    result: dict[str, Any] = {"score": accuracy(model), "blind": blind(model), "shown": {}}
+def converted(seed: int, steps: int, rate: float) -> dict[str, Any]:
+    model = trained(VARIANTS[FULL], WHICH_DIGIT, seed, steps, rate)[0]
+    errors = partial(digit_errors, seed)
+
+    def later(model: Any) -> float:
+        train(model, partial(digit_loss, seed), MORE, lr=LATER_RATE, seed=seed + 10, progress=False)
+        return errors(model)
+
+    result: dict[str, Any] = {"whole": errors(model), "blind": errors(blind(model)), "shown": {}}
     T = [products(attend).detach() for attend in attentions(model)]
     for name, decompose in WAYS.items():
         for d_k in FEWER:
             small = convert(model, d_k, decompose, seed)
             lost = sum(missed(decompose(x, d_k, seed), x) for x in T) / LAYERS
-            row = [round(lost, 4), accuracy(small)]
+            row = [round(lost, 4), errors(small)]
             if name == "parafac":
-                row.append(accuracy(divided_as_theirs(small)))
-                if seed == 0:
-                    result["shown"][str(d_k)] = mixing(parafac(T[0], d_k, seed))
-            train(small, patch_loss, MORE, lr=LATER_RATE, seed=seed + 10, progress=False)
-            result[f"{name} {d_k}"] = [*row[:2], accuracy(small), *row[2:]]
-    if seed == 0:
-        attend = attentions(model)[0]
-        W_q, W_k, _ = attend.W_qkv.weight.detach().T.split(attend.widths, -1)
-        result["shown"][str(WHOLE)] = mixing(Factors(W_q, blocks(HEADS, WHOLE), W_k))
-    train(model, patch_loss, MORE, lr=LATER_RATE, seed=seed + 10, progress=False)
-    return result | {"later": accuracy(model)}
+                row.append(errors(divided_as_theirs(small)))
+                result["shown"][str(d_k)] = mixing(parafac(T[0], d_k, seed))
+            result[f"{name} {d_k}"] = [*row[:2], later(small), *row[2:]]
+    attend = attentions(model)[0]
+    W_q, W_k, _ = attend.W_qkv.weight.detach().T.split(attend.widths, -1)
+    result["shown"][str(WHOLE)] = mixing(Factors(W_q, blocks(HEADS, WHOLE), W_k))
+    return result | {"later": later(model)}
 
 
-def runs() -> list[Run]:
-    made_of = [Run("converted", {"task": "converted", "steps": STEPS}, seed) for seed in SEEDS]
-    return made_of + [
-        Run(
-            f"{name}, {d_k}", {"task": "scratch", "variant": name, "d_k": d_k, "steps": STEPS}, seed
-        )
-        for name in VARIANTS
-        for d_k in FROM_SCRATCH
-        for seed in SEEDS
+def follow(done: Sequence[Done]) -> list[Run]:
+    """The trained model is converted that has the rate of full attention."""
+    found = _follow(done)
+    return found + [
+        Run("converted", {**run.config, "part": "converted"}, run.seed)
+        for run in found
+        if (run.config["part"], run.config["variant"]) == ("score", FULL)
     ]
 
 
 def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
-    if config["task"] == "converted":
-        return converted(seed, config["steps"])
-    variant = partial(VARIANTS[config["variant"]], config["d_k"])
-    return {"score": accuracy(trained(variant, "patches", seed, config["steps"])[0])}
+    if config["part"] == "converted":
+        return converted(seed, config["steps"], config["rate"])
+    return one_run(config, seed, EXAMS, lambda name: VARIANTS[name])
 
 
 def collect(done: Sequence[Done]) -> dict[str, Any]:
-    """Accuracies by way and number of features, one for each seed."""
+    """Errors by way and number of features, one for each seed."""
     ordered = sorted(done, key=lambda x: x["run"]["seed"])
-    trained_whole = [x["result"] for x in ordered if x["run"]["config"]["task"] == "converted"]
-    scratch: dict[str, dict[str, list[float]]] = {name: {} for name in VARIANTS}
-    for x in ordered:
-        config = x["run"]["config"]
-        if config["task"] == "scratch":
-            of_size = scratch[config["variant"]].setdefault(str(config["d_k"]), [])
-            of_size.append(x["result"]["score"])
-    return {
-        "unit": "share of test images",
-        "steps": STEPS,
+    made = [x["result"] for x in ordered if x["run"]["config"]["part"] == "converted"]
+    return _collect(done) | {
         "more": MORE,
         "features": WHOLE,
         "heads": HEADS,
-        "whole": [x["score"] for x in trained_whole],
-        "blind": [x["blind"] for x in trained_whole],
-        "whole, later": [x["later"] for x in trained_whole],
+        "whole": [x["whole"] for x in made],
+        "blind": [x["blind"] for x in made],
+        "whole, later": [x["later"] for x in made],
         "converted": {
-            name: {str(d_k): [x[f"{name} {d_k}"] for x in trained_whole] for d_k in FEWER}
-            for name in WAYS
+            name: {str(d_k): [x[f"{name} {d_k}"] for x in made] for d_k in FEWER} for name in WAYS
         },
-        "scratch": scratch,
-        "shown": trained_whole[0]["shown"],
+        "shown": made[0]["shown"],
     }

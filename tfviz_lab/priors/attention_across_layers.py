@@ -1,21 +1,24 @@
-"""Maps of neighbouring layers, and models that use what a lower layer found.
+"""Maps of neighbouring layers, with and without the scores of the layer below.
 
     python -m tfviz_lab attention_across_layers    → results/attention_across_layers.json
 
-A GPT of LAYERS layers reads 64 characters of English text at a time. A variant says what becomes
-of the scores of the layer below: nothing, they are added (RealFormer), or the map is used again in
-the next m − 1 layers (LazyFormer).
+A GPT of LAYERS layers with rotary positions reads 64 characters of English text at a time. Each
+layer computes its scores alone, or adds those of the layer below (RealFormer). What is measured are
+the maps; the loss only says whether they are those of a model that has learned to read.
 
-nats      per character, on held-out text
+nats      per character, on the whole held-out text
 alike     how far the maps of two layers agree, (layers, layers): for each query from FIRST on, the
           correlation of its weights in the two over the keys so far; the mean of all queries and
           heads, "same" with the head of the same number, "best" with the most similar one
+untrained the same of the model before it has learned anything, which is what is built in
 entropy   of the rows of each layer's maps, in nats, the mean of the same queries and all heads
+even      the entropy of the same rows if each key had the same weight
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -24,22 +27,34 @@ from jaxtyping import Float
 from torch import Generator, Tensor, nn
 
 from tfviz import data
+from tfviz.cores import Dense
 from tfviz.models.gpt import GPT
 from tfviz.models.use import attention_weights
-from tfviz.position.learned_pe import Learned
-from tfviz.priors.lazyformer import lazy_blocks
 from tfviz.priors.realformer import RealFormer
-from tfviz.training import next_token
-from tfviz_lab.compare import BATCH, HEADS, TRAIN_LENGTH, WIDTH, Task, experiment
+from tfviz.training import next_token, seeded, train
+from tfviz_lab import trivial
+from tfviz_lab.compare import BATCH, HEADS, TRAIN_LENGTH, WIDTH
+from tfviz_lab.protocol import SEEDS, Turned, training_text, whole_text
+from tfviz_lab.runner import Done, Run
 
 PACKAGES = ["torch", "numpy"]
-LAYERS, STEPS, ROWS, LOOKED_AT, FIRST = 4, 200, 128, 16, 16
+LAYERS, STEPS, RATE, LOOKED_AT, FIRST = 4, 500, 1e-2, 16, 16
+VARIANTS: dict[str, Callable[..., nn.Module]] = {
+    "plain": lambda: Dense(),
+    "residual": lambda: RealFormer(),
+}
 
 
-def deep(pattern: Any = None, **told: Any) -> GPT:
-    """`pattern` is compare's, for another number of layers: this model is causal."""
-    vocab = len(data.characters()[1])
-    return GPT(vocab, WIDTH, HEADS, LAYERS, positions=Learned(TRAIN_LENGTH, WIDTH), **told)
+def untrained(name: str, seed: int) -> GPT:
+    vocab, core = len(data.characters()[1]), partial(Turned, core=VARIANTS[name])
+    return seeded(seed, lambda: GPT(vocab, WIDTH, HEADS, LAYERS, core=core)).eval()
+
+
+def trained(name: str, seed: int, steps: int) -> GPT:
+    model = untrained(name, seed)
+    loss = next_token(training_text(), BATCH, TRAIN_LENGTH)
+    train(model, loss, steps, lr=RATE, seed=seed, progress=False)
+    return model.eval()
 
 
 def alike(maps: Float[Tensor, "layers b h L L"]) -> dict[str, list[list[float]]]:
@@ -56,32 +71,44 @@ def alike(maps: Float[Tensor, "layers b h L L"]) -> dict[str, list[list[float]]]
 
 
 @torch.no_grad()
-def looked_at(model: nn.Module) -> dict[str, Any]:
+def maps_of(model: nn.Module) -> Float[Tensor, "layers b h L L"]:
+    """What the heads do on a few windows of the held-out text."""
     ids = data.split(data.characters()[0])[1]
-    x, y = data.windows(ids, ROWS, TRAIN_LENGTH, Generator().manual_seed(1))
-    nats = F.cross_entropy(model(x).flatten(0, 1), y.flatten()).item()
-    maps = torch.stack(list(attention_weights(model, x[:LOOKED_AT]).values()))
+    x, _ = data.windows(ids, LOOKED_AT, TRAIN_LENGTH, Generator().manual_seed(1))
+    return torch.stack(list(attention_weights(model, x).values()))
+
+
+def runs() -> list[Run]:
+    return [
+        Run(name, {"variant": name, "steps": STEPS}, seed) for name in VARIANTS for seed in SEEDS
+    ]
+
+
+def measure(config: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    name = config["variant"]
+    model = trained(name, seed, config["steps"])
+    maps = maps_of(model)
     entropy = -torch.xlogy(maps, maps).sum(-1)[..., FIRST:].flatten(1).mean(1)
     return {
-        "nats": round(nats, 4),
+        "nats": whole_text(model),
         "alike": alike(maps),
+        "untrained": alike(maps_of(untrained(name, seed))),
         "entropy": [round(h, 4) for h in entropy.tolist()],
     }
 
 
-TEXT = Task(
-    name="text",
-    unit="nats per character",
-    steps=STEPS,
-    model=deep,
-    loss=lambda seed, steps: next_token(data.split(data.characters()[0])[0], BATCH, TRAIN_LENGTH),
-    score=looked_at,
-    inputs=lambda rng: data.windows(data.characters()[0], 2, TRAIN_LENGTH, rng)[0],
-)
-VARIANTS: dict[str, Callable[[], dict[str, Any]]] = {
-    "plain": lambda: {},
-    "residual": lambda: {"core": RealFormer},
-    "lazy 2": lambda: {"layer": lazy_blocks(2)},
-    "lazy 4": lambda: {"layer": lazy_blocks(4)},
-}
-runs, measure, collect = experiment(VARIANTS, tasks=(TEXT,))
+def collect(done: Sequence[Done]) -> dict[str, Any]:
+    """What was measured by variant, one entry for each seed; nats that counting reaches."""
+    of = {(x["run"]["name"], x["run"]["seed"]): x["result"] for x in done}
+    keys = torch.arange(FIRST + 1, TRAIN_LENGTH + 1)
+    return {
+        "unit": "nats per character",
+        "steps": STEPS,
+        "seeds": list(SEEDS),
+        **{
+            what: {name: [of[name, seed][what] for seed in SEEDS] for name in VARIANTS}
+            for what in ("nats", "alike", "untrained", "entropy")
+        },
+        "even": round(keys.double().log().mean().item(), 4),
+        "trivial": trivial.ngrams(),
+    }

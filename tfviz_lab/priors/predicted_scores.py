@@ -1,48 +1,40 @@
-"""Does it help to guess a layer's scores from those below, and what do the kernels learn?
+"""What a convolution over scores must not read: the next query, in a model that writes.
 
     python -m tfviz_lab predicted_scores    → results/predicted_scores.json
 
-A GPT of four layers reads 32 characters of English text at a time. The score is nats per character
-on held-out text, in two ways: of whole rows at once, as in training, and of rows that are cut
-before the character that is asked for, as when a model writes.
+The small GPT of the protocol, with rotary positions, reads 64 characters of English text at a time.
 
-plain        attention as it is
-residual     α S_n + (1 − α) Ŝ_(n−1): the kernel that only copies, and does not learn
-predictive   the kernel learns; it sees neither later rows nor later keys
-unmasked     the kernel learns, and sees all nine places, as in an encoder
+    full attention          as it is
+    kernel, no future       predictive attention; the kernel sees neither later rows nor later keys
+    ordinary convolution    the kernel sees all nine places, as in an encoder
+
+scores    nats per character of held-out text, each from what stands before it in a window, in
+          two ways: "at once", when the model has the whole window, as in training, and "cut", when
+          it has nothing after the character that it reads, as in writing
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Generator, Tensor, nn
+from torch import Tensor, nn
 
-from tfviz import data
 from tfviz.cores import Dense, Where
 from tfviz.models.gpt import GPT
-from tfviz.position.learned_pe import Learned
 from tfviz.priors.predictive_attention import SIDE, Predictive
 from tfviz.training import next_token, seeded, train
+from tfviz_lab import trivial
+from tfviz_lab.compare import BATCH, TRAIN_LENGTH
+from tfviz_lab.protocol import SEEDS, letters, training_text
 from tfviz_lab.runner import Done, Run
 
 PACKAGES = ["torch", "numpy"]
-SEEDS, STEPS = (0, 1, 2), 150
-LENGTH, WIDTH, HEADS, LAYERS, BATCH, ROWS, RATE = 32, 32, 4, 4, 8, 128, 5e-3
-ALPHA = 0.5
-
-
-class Copied(Predictive):
-    """The kernel that copies each head's score, and stays as it is."""
-
-    def __init__(self, h: int) -> None:
-        super().__init__(h, ALPHA)
-        self.kernel.data.zero_()
-        self.kernel.data[range(h), range(h), 1, 1] = 1
-        self.kernel.requires_grad_(False)
+STEPS, RATE, ALPHA = 300, 1e-2, 0.5
+PLACES, EVERY = (49, 54, 59), 3
+"""In one window of three, after these places a character is asked for, with more text after it."""
 
 
 class Unmasked(Dense):
@@ -60,82 +52,31 @@ class Unmasked(Dense):
 
 
 VARIANTS: dict[str, Callable[..., Any]] = {
-    "plain": Dense,
-    "residual": Copied,
-    "predictive": lambda h: Predictive(h, ALPHA),
-    "unmasked": Unmasked,
+    "full attention": lambda h: Dense(),
+    "kernel, no future": lambda h: Predictive(h, ALPHA),
+    "ordinary convolution": lambda h: Unmasked(h),
 }
 
 
 def trained(name: str, seed: int, steps: int) -> GPT:
-    vocab = len(data.characters()[1])
-    model = seeded(
-        seed,
-        lambda: GPT(
-            vocab,
-            WIDTH,
-            HEADS,
-            LAYERS,
-            positions=Learned(LENGTH, WIDTH),
-            core=VARIANTS[name],
-        ),
-    )
-    loss = next_token(data.split(data.characters()[0])[0], BATCH, LENGTH)
+    model = seeded(seed, lambda: letters(core=VARIANTS[name]))
+    loss = next_token(training_text(), BATCH, TRAIN_LENGTH)
     train(model, loss, steps, lr=RATE, seed=seed, progress=False)
     return model
 
 
 @torch.no_grad()
 def nats(model: nn.Module) -> dict[str, float]:
-    """Nats of the character in the middle of a row: when the model has the whole row, as in
-    training, and when it has nothing after the character that it reads."""
-    ids = data.split(data.characters()[0])[1]
-    x, y = data.windows(ids, ROWS, LENGTH, Generator().manual_seed(1))
-    model.eval()
-    places = range(LENGTH // 2, LENGTH - 1, 3)
-    at_once = model(x)
-    cut = torch.stack([model(x[:, : n + 1])[:, -1] for n in places], 1)
-    answers = y[:, places]
-    return {
-        "at once": round(
-            F.cross_entropy(at_once[:, places].flatten(0, 1), answers.flatten()).item(), 4
-        ),
-        "cut": round(F.cross_entropy(cut.flatten(0, 1), answers.flatten()).item(), 4),
-    }
-
-
-def kernels(model: Any) -> list[Any]:
-    """Of each layer above the first: (heads out, heads in, the row above and its own, 3)."""
-    blocks = list(model.stack.blocks)[1:]
-    rounded = [block.attend.core.kernel[:, :, :2].detach() * 1000 for block in blocks]
-    return [
-        [[[[x / 1000 for x in row] for row in k] for k in out] for out in one]
-        for one in (r.round().tolist() for r in rounded)
-    ]
-
-
-@torch.no_grad()
-def shown(model: Any) -> dict[str, Any]:
-    """Own scores and those below, as used, of one head of layer 2, for the first characters."""
-    ids, alphabet = data.characters()
-    text = ids[:24]
-    seen: list[Tensor] = []
-    hooks = [
-        block.attend.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
-        for block in list(model.stack.blocks)[:2]
-    ]
-    model(text[None])
-    for hook in hooks:
-        hook.remove()
-    scores = []
-    for X, block in zip(seen, list(model.stack.blocks)[:2], strict=True):
-        Q, K, _ = block.attend.project(X, None)
-        scores.append((Q @ K.mT / Q.shape[-1] ** 0.5)[0])
-    return {
-        "text": alphabet.decode(text),
-        "below": [[[round(x, 3) for x in row] for row in head] for head in scores[0].tolist()],
-        "own": [[[round(x, 3) for x in row] for row in head] for head in scores[1].tolist()],
-    }
+    """At once and cut, of the same characters, from the whole of the held-out text."""
+    rows, at_once, cut = trivial.held_out_rows()[::EVERY, :-1], list[Tensor](), list[Tensor]()
+    for some in rows.split(64):
+        out = model(some)
+        for n in PLACES:
+            at_once.append(F.cross_entropy(out[:, n], some[:, n + 1], reduction="none"))
+            alone = model(some[:, : n + 1])[:, -1]
+            cut.append(F.cross_entropy(alone, some[:, n + 1], reduction="none"))
+    found = {"at once": at_once, "cut": cut}
+    return {kind: round(torch.cat(x).double().mean().item(), 4) for kind, x in found.items()}
 
 
 def runs() -> list[Run]:
@@ -144,29 +85,20 @@ def runs() -> list[Run]:
     ]
 
 
-def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
-    name = config["variant"]
-    model = trained(name, seed, config["steps"])
-    found: dict[str, Any] = nats(model)
-    if name == "predictive":
-        found["kernels"] = kernels(model)
-        if seed == 0:
-            found["shown"] = shown(model)
-    return found
+def measure(config: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    return nats(trained(config["variant"], seed, config["steps"]).eval())
 
 
 def collect(done: Sequence[Done]) -> dict[str, Any]:
-    """Scores by variant, one for each seed, and the kernels of the predictive ones."""
-    rows: dict[str, list[dict[str, Any]]] = {}
-    for x in sorted(done, key=lambda x: x["run"]["seed"]):
-        rows.setdefault(x["run"]["config"]["variant"], []).append(x["result"])
+    """Scores by variant, one for each seed, and what counting reaches on the same text."""
+    of = {(x["run"]["name"], x["run"]["seed"]): x["result"] for x in done}
     return {
         "unit": "nats per character",
         "steps": STEPS,
+        "seeds": list(SEEDS),
         "scores": {
-            kind: {name: [x[kind] for x in rows[name]] for name in VARIANTS if name in rows}
+            kind: {name: [of[name, seed][kind] for seed in SEEDS] for name in VARIANTS}
             for kind in ("at once", "cut")
         },
-        "kernels": [x["kernels"] for x in rows["predictive"]],
-        "shown": rows["predictive"][0]["shown"],
+        "trivial": trivial.ngrams(),
     }

@@ -2,18 +2,20 @@
 
     python -m tfviz_lab synthesizers    → results/synthesizers.json
 
-    patches   which digit is it? Places mean something: patch 5 is always the same part of an image
-    lookup    a text is PAIRS different letters, each with a digit, such as c3 a7 f1, and then one
-              of these letters without its digit, such as a: the answer is 7, wherever a7 stands. A
-              pair is one token; the answer is one of DIGITS
+    which_digit   by the protocol. Places mean something: patch 5 is always the same part of an
+                  image
+    lookup        a text is PAIRS different letters, each with a digit, such as c3 a7 f1, and then
+                  one of these letters without its digit, such as a: the answer is 7, wherever a7
+                  stands. A pair is one token; the answer is one of DIGITS
 
-The same small models and budget for all; errors are the share of wrong answers. `shown` has what
-heads of three trained models see in a few texts of `lookup`, for the explorer.
+The same small models and budget for all; errors are the share of wrong answers. Those of `lookup`
+stand beside the share that is wrong if one always gives the digit that is most frequent in a text.
+`shown` has what heads of three trained models see in a few texts of `lookup`, for the explorer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -28,10 +30,12 @@ from tfviz.models.use import attention_weights
 from tfviz.patterns import Pattern, causal
 from tfviz.position.learned_pe import Learned
 from tfviz.priors.synthesizer import Synthesizer
-from tfviz_lab.compare import HEADS, LAYERS, PATCHES, WIDTH, Task, experiment, trained
+from tfviz_lab import compare, protocol
+from tfviz_lab.compare import HEADS, LAYERS, PATCHES, WIDTH, Task, trained
+from tfviz_lab.protocol import WHICH_DIGIT, Exam, one_run
 from tfviz_lab.runner import Done, Run
 
-PACKAGES = ["torch", "numpy", "scikit-learn"]
+PACKAGES = ["torch", "numpy", "scikit-learn", "scipy"]
 LETTERS, DIGITS, PAIRS = 16, 8, 12
 LENGTH = PAIRS + 1
 STEPS, BATCH, TESTED = 400, 32, 1000
@@ -45,6 +49,11 @@ VARIANTS: dict[str, Callable[[], dict[str, Any]]] = {
     "dense": lambda: {"core": made(kind="dense")},
     "factorized dense": lambda: {"core": made(kind="factorized dense")},
     "random and content": lambda: {"core": made(kind="random", content=True)},
+}
+IMAGES: dict[str, Callable[[], dict[str, Any]]] = {
+    "full attention": lambda: {},
+    "random": lambda: {"core": made(kind="random")},
+    "dense": lambda: {"core": made(kind="dense")},
 }
 
 
@@ -68,6 +77,13 @@ def model(pattern: Sequence[Pattern] = LAYERS * (causal(),), **told: Any) -> GPT
 def loss(model: nn.Module, rng: Generator, step: int) -> Tensor:
     tokens, answers = texts(BATCH, rng)
     return F.cross_entropy(model(tokens)[:, -1], answers)
+
+
+def most_frequent() -> float:
+    """Errors of who answers the digit that is most frequent in the text."""
+    tokens, answers = texts(TESTED, Generator().manual_seed(1))
+    counts = F.one_hot(tokens[:, :-1] % DIGITS, DIGITS).sum(1)
+    return round((counts.argmax(-1) != answers).double().mean().item(), 4)
 
 
 @torch.no_grad()
@@ -142,18 +158,45 @@ def _rounded(x: Tensor) -> Any:
 
 # --- the experiment -------------------------------------------------------------------------------
 
-_runs, _measure, _collect = experiment(VARIANTS, tasks=("patches", LOOKUP))
+_lookups, _looked_up, _of_lookups = compare.experiment(VARIANTS, tasks=(LOOKUP,))
+_images, follow, _of_images = protocol.experiment(IMAGES, WHICH_DIGIT, reference="full attention")
+FREQUENT = "the most frequent digit"
+TO_LOOK_UP = Exam(lambda seed: LOOKUP, lambda seed: {FREQUENT: most_frequent()}, FREQUENT, 0.02)
 
 
 def runs() -> list[Run]:
-    return [*_runs(), Run("shown", {"task": "shown", "steps": STEPS}, 0)]
+    return [*_lookups(), Run("shown", {"task": "shown", "steps": STEPS}, 0), *_images()]
 
 
-def measure(config: dict[str, Any], seed: int) -> dict[str, Any]:
-    return shown(seed) if config["task"] == "shown" else _measure(config, seed)
+def measure(config: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    if "exam" in config:
+        return one_run(config, seed, (WHICH_DIGIT,), lambda name: IMAGES[name])
+    return shown(seed) if config["task"] == "shown" else _looked_up(dict(config), seed)
 
 
 def collect(done: Sequence[Done]) -> dict[str, Any]:
-    of_tasks = [x for x in done if x["run"]["name"] != "shown"]
+    """Both exams as the protocol has them, and what is shown."""
+    exams = _of_images([x for x in done if "exam" in x["run"]["config"]])["exams"]
+    of_lookup = [x for x in done if x["run"]["config"].get("task") == LOOKUP.name]
     kept = next(x["result"] for x in done if x["run"]["name"] == "shown")
-    return {**_collect(of_tasks), "letters": LETTERS, "digits": DIGITS, "shown": kept}
+    found = _of_lookups(of_lookup)
+    scores, rivals = found["scores"][LOOKUP.name], dict.fromkeys(VARIANTS, "content")
+    line = dict(TO_LOOK_UP.trivial(0))
+    lookup = {
+        "unit": LOOKUP.unit,
+        "steps": STEPS,
+        "seeds": list(compare.SEEDS),
+        "delta": TO_LOOK_UP.delta,
+        "bar": FREQUENT,
+        "trivial": {FREQUENT: [line[FREQUENT]] * len(compare.SEEDS)},
+        "reference": rivals,
+        "scores": scores,
+        "parameters": found["parameters"][LOOKUP.name],
+        "outcomes": protocol.compared(TO_LOOK_UP, scores, [line] * len(compare.SEEDS), rivals),
+    }
+    return {
+        "exams": {**exams, LOOKUP.name: lookup},
+        "letters": LETTERS,
+        "digits": DIGITS,
+        "shown": kept,
+    }

@@ -1,151 +1,58 @@
-// The filter of the atlas, and the lines of the family tree. Without this file the table is
+// The fields of the atlas' filter (tables.js), and the lines of the family tree. Without this file the table is
 // complete and the tree is a picture; nothing here is needed to read them.
 (() => {
   "use strict";
 
-  const make = (tag, props = {}, ...children) => {
-    const node = Object.assign(document.createElement(tag), props);
-    node.append(...children);
-    return node;
-  };
+  const { make, labelled, choice, filter } = window.tfvizTables;
 
-  function filter(box) {
-    const table = box.querySelector("table");
+  function atlas(box) {
     const words = JSON.parse(box.dataset.words);
-    const rows = [...table.tBodies[0].rows].map((row) => ({
-      ...row.dataset,
-      row,
-      text: (row.textContent + " " + row.dataset.text).toLowerCase(),
-      year: Number(row.dataset.year),
+    const items = [...box.querySelector("table").tBodies[0].rows].map((row) => ({
+      nodes: [row],
+      hidden: false,
+      data: row.dataset,
+      text: `${row.textContent} ${row.dataset.text}`,
+      mark: document.querySelector(`.tfv-mark[data-id="${row.id.replace("atlas-", "")}"]`),
     }));
-    const years = rows.map((r) => r.year);
-    const first = Math.min(...years);
-    const last = Math.max(...years);
-    const fields = {};
-
-    const labelled = (name, text, input) => {
-      fields[name] = input;
-      input.name = name;
-      return make("label", {}, text, input);
-    };
-    const choice = (name, text, options) =>
-      labelled(
-        name,
-        text,
-        make(
-          "select",
-          {},
-          make("option", { value: "", textContent: "any" }),
-          ...Object.entries(options).map(([value, textContent]) =>
-            make("option", { value, textContent }),
-          ),
-        ),
-      );
+    const years = items.map(({ data }) => Number(data.year));
+    const min = Math.min(...years);
+    const max = Math.max(...years);
+    const choose = (name, text) => choice(name, text, Object.entries(words[name]));
     const year = (name, text, placeholder) =>
       labelled(
-        name,
         text,
-        make("input", { type: "number", min: first, max: last, placeholder, inputMode: "numeric" }),
+        make("input", { type: "number", name, min, max, placeholder, inputMode: "numeric" }),
       );
-
-    const form = make(
-      "form",
-      { className: "tfv-atlas-filter" },
-      labelled(
-        "q",
-        "search",
-        make("input", { type: "search", autocomplete: "off", spellcheck: false }),
-      ),
-      choice("part", "part of the course", words.part),
-      choice("changes", "changes in the block", words.changes),
-      choice("growth", "time grows", words.growth),
-      choice("runs", "measured in", words.runs),
-      year("from", "from year", String(first)),
-      year("to", "to year", String(last)),
-      make(
-        "label",
-        { className: "tfv-check" },
-        (fields.formula = make("input", { type: "checkbox", name: "formula" })),
-        "a formula of positions",
-      ),
-      make("button", { type: "reset", textContent: "show all" }),
-    );
-    form.setAttribute("role", "search");
-    form.setAttribute("aria-label", "Filter the atlas");
-    const count = make("p", { className: "tfv-atlas-count" });
-    count.setAttribute("role", "status");
-    box.prepend(form, count);
-
-    const values = () => {
-      const all = {};
-      for (const [name, field] of Object.entries(fields)) {
-        const value =
-          field.type === "checkbox" ? (field.checked ? "true" : "") : field.value.trim();
-        if (value) all[name] = value;
-      }
-      return all;
-    };
-    const wanted = (v) => {
-      const terms = (v.q || "").toLowerCase().split(/\s+/).filter(Boolean);
-      return (r) =>
-        terms.every((term) => r.text.includes(term)) &&
-        (!v.part || r.part === v.part) &&
-        (!v.growth || r.growth === v.growth) &&
-        (!v.changes || r.changes.split(" ").includes(v.changes)) &&
-        (!v.runs || r.runs.split(" ").includes(v.runs)) &&
-        (!v.formula || r.formula === "true") &&
-        (!v.from || r.year >= Number(v.from)) &&
-        (!v.to || r.year <= Number(v.to));
-    };
-    const show = () => {
-      const v = values();
-      const test = wanted(v);
-      let shown = 0;
-      for (const r of rows) {
-        r.row.hidden = !test(r);
-        shown += Number(!r.row.hidden);
-        const mark = document.querySelector(
-          `.tfv-mark[data-id="${r.row.id.replace("atlas-", "")}"]`,
-        );
-        mark?.classList.toggle("is-out", r.row.hidden);
-      }
-      count.textContent =
-        shown === rows.length ? `All ${shown} mechanisms` : `${shown} of ${rows.length} mechanisms`;
-      return v;
-    };
-    const write = () => {
-      const query = new URLSearchParams(show()).toString();
-      const here = location.pathname + location.search;
-      history.replaceState(history.state, "", here + (query ? "#atlas?" + query : ""));
-    };
-    const read = () => {
-      const { hash } = location;
-      const known = hash.startsWith("#atlas?")
-        ? new URLSearchParams(hash.slice(7))
-        : new URLSearchParams();
-      if (!hash || hash.startsWith("#atlas?")) {
-        for (const [name, field] of Object.entries(fields)) {
-          if (field.type === "checkbox") field.checked = known.get(name) === "true";
-          else field.value = known.get(name) ?? "";
-        }
-      } else {
-        // a link to one row: it must not be hidden by a filter
-        const target = document.getElementById(hash.slice(1));
-        if (target && table.contains(target) && target.hidden) {
-          form.reset();
-          show();
-          target.scrollIntoView();
-        }
-      }
-      show();
-    };
-
-    form.addEventListener("input", write);
-    form.addEventListener("change", write);
-    form.addEventListener("submit", (event) => event.preventDefault());
-    form.addEventListener("reset", () => setTimeout(write));
-    addEventListener("hashchange", read);
-    read();
+    const among = (name) => (data, value) => data[name].split(" ").includes(value);
+    filter({
+      before: box.firstElementChild,
+      name: "atlas",
+      noun: "mechanisms",
+      items,
+      fields: [
+        choose("part", "part of the course"),
+        choose("changes", "changes in the block"),
+        choose("growth", "time grows"),
+        choose("runs", "measured in"),
+        year("from", "from year", String(min)),
+        year("to", "to year", String(max)),
+        make(
+          "label",
+          { className: "tfv-check" },
+          make("input", { type: "checkbox", name: "formula", value: "true" }),
+          "a formula of positions",
+        ),
+      ],
+      rules: {
+        changes: among("changes"),
+        runs: among("runs"),
+        from: ({ year }, value) => Number(year) >= Number(value),
+        to: ({ year }, value) => Number(year) <= Number(value),
+      },
+      shown() {
+        for (const { mark, hidden } of items) mark?.classList.toggle("is-out", hidden);
+      },
+    });
   }
 
   // Headings that sort: the first press puts the least on top, the next the most.
@@ -250,7 +157,7 @@
   }
 
   const start = () => {
-    document.querySelectorAll(".tfv-atlas-box").forEach(filter);
+    document.querySelectorAll(".tfv-atlas-box").forEach(atlas);
     document.querySelectorAll(".tfv-measured").forEach(sortable);
     document.querySelectorAll(".tfv-measured").forEach(choosable);
     document.querySelectorAll(".tfv-tree").forEach(kin);

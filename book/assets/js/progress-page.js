@@ -37,6 +37,11 @@
   const sentence = (text) => (text ? `${text[0].toUpperCase()}${text.slice(1)}.` : "");
   const readable = () =>
     JSON.stringify(kept(), null, 2).replace(/\{\s+("done": "[^"]+")\s+\}/g, "{ $1 }");
+  function linked(chapter) {
+    const link = el("a", { href: one(".tf-go a", chapter).href });
+    link.append(...one("h3", chapter).cloneNode(true).childNodes);
+    return link;
+  }
   const number = (kind) => Object.keys(known()[kind]).length;
 
   function button(name, action) {
@@ -118,9 +123,7 @@
         : ["Nothing is left to do."]),
     );
     const unread = chapters.find((it) => !Object.hasOwn(known().chapters, it.dataset.tfChapter));
-    read.replaceChildren(
-      ...(unread ? ["Read next: ", one("h3 a", unread).cloneNode(true), "."] : []),
-    );
+    read.replaceChildren(...(unread ? ["Read next: ", linked(unread), "."] : []));
     stored.textContent = unreadable() ? localStorage.getItem(KEY) : some ? readable() : "nothing";
     where.textContent =
       sentence(trouble()) ||

@@ -285,12 +285,14 @@
   });
 
   // --- a chapter: how many of its exercises, and whether it was read
+  const early = []; // pages that were ticked before this script came
   for (const place of all("[data-tf-chapter]")) {
     const page = place.dataset.tfChapter,
       labels = names(place),
       tick = one("[data-tf-read]", place),
       count = one("[data-tf-count]", place) || place;
     tick?.addEventListener("change", () => mark("chapters", page, tick.checked));
+    if (tick?.checked) early.push(page);
     shows.push(() => {
       const ready = labels.filter(done).length,
         read = seen(page),
@@ -369,5 +371,6 @@
     trouble: () => trouble,
   };
   read();
+  for (const page of early) if (!seen(page)) mark("chapters", page, true);
   show();
 })();

@@ -58,11 +58,11 @@
   const inside = ({ target }) => again((math) => /** @type {Node} */ (target).contains(math));
   document.addEventListener("toggle", inside, true);
 
-  // --- an exercise that folds is printed whole, and folds again
+  // --- text and exercises that fold are printed whole, and fold again
   /** @type {HTMLDetailsElement[]} */
   let unfolded = [];
   addEventListener("beforeprint", () => {
-    unfolded = all("details.tf-optional:not([open])");
+    unfolded = all(":is(.tf-optional, .tf-more, .tf-deeper > details):not([open])");
     for (const fold of unfolded) fold.open = true;
   });
   addEventListener("afterprint", () => {
@@ -73,7 +73,10 @@
   // --- what an address names is seen, though it may fold
   function reveal() {
     const named = all("[id]").find((some) => `#${some.id}` === location.hash);
-    let fold = named && named.closest("details:not([open])");
+    if (!named) return;
+    const section = named.matches("section") ? named : named.parentElement; // which a label names
+    const own = section.querySelector(":scope > .tf-more, :scope.tf-deeper > details");
+    let fold = (own ?? named).closest("details:not([open])");
     if (!fold) return;
     for (; fold; fold = fold.parentElement.closest("details:not([open])")) fold.open = true;
     named.scrollIntoView();
@@ -216,7 +219,10 @@
     text
       .toLowerCase()
       .normalize("NFD")
-      .replace(/[\u0300-\u036f]/g, "");
+      .replace(/[\u0300-\u036f]/g, "")
+      .replace(/[²³¹\u2070-\u209c\u1d2c-\u1d6a\u2c7c]/g, (small) =>
+        small.normalize("NFKD").toLowerCase(),
+      );
   const normal = (text) => plain(text).replace(/_/g, " ").trim().replace(/\s+/g, " ");
   const index = () =>
     new Promise((done, failed) => {
@@ -264,7 +270,9 @@
     const at = Math.min(...words.map((word) => place.plain.indexOf(word)).filter((k) => k >= 0));
     const from = Math.max(0, Number.isFinite(at) ? at - AROUND : 0);
     const begin = from && place.text.indexOf(" ", from) + 1;
-    const cut = place.text.slice(begin, begin + 3 * AROUND);
+    const rest = place.text.slice(begin);
+    const whole = rest.slice(0, 3 * AROUND + 1).lastIndexOf(" "); // no word is cut
+    const cut = rest.length > 3 * AROUND && whole > 0 ? rest.slice(0, whole) : rest;
     const box = document.createElement("small");
     if (begin) box.append("… ");
     const same = plain(cut).length === cut.length ? plain(cut) : "";
@@ -278,7 +286,7 @@
       done = k + word.length;
       k = done - 1;
     }
-    box.append(cut.slice(done));
+    box.append(cut.slice(done), cut.length < rest.length ? " …" : "");
     return box;
   }
   function find(places) {

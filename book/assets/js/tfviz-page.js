@@ -19,37 +19,6 @@
     },
   };
 
-  // The part of anywidget's model that explorers use, without a kernel behind it.
-  class PageModel {
-    constructor(state) {
-      this.state = state;
-      this.calls = new Map();
-    }
-    get(key) {
-      return this.state[key];
-    }
-    set(key, value) {
-      if (Object.is(this.state[key], value)) return;
-      this.state[key] = value;
-      this.emit(`change:${key}`, this, value);
-      this.emit("change", this);
-    }
-    save_changes() {}
-    send() {}
-    on(event, call) {
-      this.calls.set(event, [...(this.calls.get(event) || []), call]);
-    }
-    off(event, call) {
-      this.calls.set(
-        event,
-        (this.calls.get(event) || []).filter((known) => known !== call),
-      );
-    }
-    emit(event, ...values) {
-      for (const call of this.calls.get(event) || []) call(...values);
-    }
-  }
-
   function script(address) {
     return (scripts[address] ??= new Promise((done, failed) => {
       const node = document.createElement("script");
@@ -88,13 +57,24 @@
     })());
   }
 
+  // The address of an explorer on a page of its own (embed.js), for a frame in somebody else's page.
+  function framed(host, state) {
+    const site = new URL("..", root).href;
+    const section = host.closest("section[id]")?.id;
+    const from = location.href.split(/[?#]/)[0].replace(site, "") + (section ? `#${section}` : "");
+    const said = { explorer: host.dataset.explorer, label: host.ariaLabel, from, state };
+    return `${site}embed.html?${new URLSearchParams(said)}`;
+  }
+
   async function mountExplorer(host) {
     if (host.dataset.mounting) return;
     host.dataset.mounting = "true";
     try {
       const widget = await load(host.dataset.explorer);
-      const state = JSON.parse(host.querySelector("script").textContent);
-      const model = new PageModel(state);
+      const text = host.querySelector("script").textContent;
+      const state = JSON.parse(text);
+      if (location.protocol !== "file:") host.dataset.embed ??= framed(host, text);
+      const model = new tfvizKit.Model(state);
       host.tfvizModel = model; // for tests and for the curious at the console
       await widget.render({ model, el: host });
     } catch (error) {

@@ -283,7 +283,7 @@ def test_nothing_is_left_out_silently() -> None:
     assert len(BASH) > 20
     assert {b.language for b in ALL} <= {
         "bash", "text", "python", "markdown",
-        "{grading-figure}", "{grading-limits}", "{bad-submissions}",
+        "{grading-figure}", "{grading-limits}", "{bad-submissions}", "{image}",
     }  # fmt: skip
 
 

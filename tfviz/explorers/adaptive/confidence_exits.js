@@ -58,7 +58,7 @@ export default tf.explorer({
       hides: ["its curve"],
       truth: (numbers) => Math.round(100 * numbers.agree),
       then: { measure: RESPONSE, level, seed: 0 },
-      locks: ["level"],
+      guards: ["level"],
       because:
         "Most predictions are settled after block 1. The lead separates them from the doubtful ones, and only the doubtful ones go on.",
     });

@@ -27,7 +27,7 @@ class ConfidenceExits(Explorer):
     """48 letters, four blocks: computed or skipped, at 21 thresholds of three measures."""
 
     label = "Early exit: blocks computed for each letter"
-    rem = 57.5, 57.5, 51, 53.5, 87.5
+    rem = 43.5, 43.5, 42.5, 44, 84.5
     data = handed(stored_runs)
 
     letter = knob(22, low=0, high=47, label="letter", letter="t")

@@ -26,7 +26,7 @@ class DynamicSpans(Explorer):
     """64 tokens with near (round) and far (square) brackets, and how far each looks back."""
 
     label = "Dynamic span: each token says how far back it looks"
-    rem = 36, 36, 34, 34, 58.5
+    rem = 28.5, 29, 29, 26, 53.5
     data = handed(texts=texts)
 
     token = knob(26, low=0, high=63, label="token", letter="t")

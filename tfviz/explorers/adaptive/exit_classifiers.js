@@ -77,7 +77,7 @@ export default tf.explorer({
       hides: ["asked"],
       truth: (numbers) => numbers.exits[start.token],
       then: start,
-      locks: [],
+      guards: [],
       because: `Blocks 2 and 3 raise the score by more than they cost; block 4 raises it by ${tf.fixed(gain)} and costs ${start.price}.`,
     });
 

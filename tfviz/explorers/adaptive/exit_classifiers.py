@@ -45,7 +45,7 @@ class ExitClassifiers(Explorer):
     """
 
     label = "Exits: the oracle and three classifiers"
-    rem = 50.5, 48.5, 47, 49, 105.5
+    rem = 44, 38.5, 38.5, 42, 101.5
     data = handed(stored_exits, prices=PRICES)
 
     token = knob(22, low=0, high=47, label="letter", letter="t")

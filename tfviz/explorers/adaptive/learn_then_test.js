@@ -85,7 +85,7 @@ export default tf.explorer({
       near: 3,
       truth: (numbers) => numbers.broken,
       then: { m: few, delta, epsilon, test, draw: 0, step: T },
-      locks: ["m"],
+      guards: ["m"],
       because: `With ${few} texts, the p-values are larger, so in most draws the tests stop earlier, at stricter thresholds. Fewer texts cost more blocks, but they do not break the promise.`,
     });
 

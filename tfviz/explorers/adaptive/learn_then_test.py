@@ -37,7 +37,7 @@ class LearnThenTest(Explorer):
     """Learn then Test on early exits: 20 thresholds, one draw of m texts, and a hundred draws."""
 
     label = "Learn then Test: a threshold with a guarantee"
-    rem = 55, 54, 53.5, 59, 121
+    rem = 43.5, 44, 44.5, 44.5, 115.5
     data = handed(world, draws=DRAWS, most=MOST)
 
     step = knob(20, low=0, high=20, label="tests made")

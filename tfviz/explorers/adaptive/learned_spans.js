@@ -24,7 +24,6 @@ export default tf.explorer({
     app.knob("run", { format: (n) => words[n] });
     app.knob("seed");
     const freely = learned[FREE].spans[0].map((now) => tf.mean(now.flat()));
-    const nats = (run) => tf.fixed(learned[run].nats[0], 2);
     app.ask({
       name: "priced",
       question: `Without a price, spans begin at ${learned[FREE].start} tokens and end at a mean of ${tf.fixed(freely.at(-1), 1)} over all twelve heads. What is their mean at the end with a price of λ = ${learned[PRICED].price}?`,
@@ -41,8 +40,8 @@ export default tf.explorer({
       near: 3,
       truth: (numbers) => numbers.means.at(-1).reduce((sum, z) => sum + z, 0) / layers,
       then: { run: PRICED, time: 10, seed: 0 },
-      locks: ["run"],
-      because: `Even this low price makes the heads give up nearly all of their span. The loss falls, too, from ${nats(FREE)} to ${nats(PRICED)} nats per letter.`,
+      guards: ["run"],
+      because: "Even this low price makes the heads give up nearly all of their span.",
     });
 
     return (state, numbers) => {

@@ -29,7 +29,7 @@ class LearnedSpans(Explorer):
     """
 
     label = "Spans that heads have learned, at several prices"
-    rem = 42.5, 42.5, 38.5, 40.5, 85.5
+    rem = 33.5, 33.5, 30, 35, 82
     data = handed(learned, words=words)
 
     time = knob(10, low=0, high=10, label="training")

@@ -45,7 +45,7 @@ export default tf.explorer({
       chips: ["the window", "the ramp"],
       truth: (numbers) => Number(numbers.keys[1] > numbers.keys[2]),
       then: { z: 8, R: 13, scale: 14 },
-      locks: [],
+      guards: [],
       because:
         "The ramp lets 21 keys through, the last ones with little weight; the window lets 15 through, all in full.",
     };
@@ -58,7 +58,7 @@ export default tf.explorer({
       near: 0,
       truth: (numbers) => numbers.pull.filter((p) => p !== 0).length,
       then: { z: 8.5, R: 6 },
-      locks: [],
+      guards: [],
       because:
         "The mask changes only on the ramp: at the distances 9, 10, … 14. A key that passes in full, or not at all, gives z no gradient.",
     };

@@ -23,7 +23,7 @@ class SpanMasks(Explorer):
     """One query and the 32 keys before it, under three masks side by side."""
 
     label = "Three masks for one query: all keys, a learned ramp, a fixed step"
-    rem = 35.5, 33, 34.5, 37, 98.5
+    rem = 26, 25, 26.5, 28, 93
     data = handed(row)
 
     z = knob(8.5, low=0.0, high=24.0, step=0.5, label="span", letter="z")

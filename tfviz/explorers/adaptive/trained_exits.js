@@ -45,7 +45,7 @@ export default tf.explorer({
       hides: ["first exit"],
       truth: (numbers) => Math.round(100 * numbers.right[0]),
       then: { trained: LONE, exit: 1, seed: 0 },
-      locks: ["trained"],
+      guards: ["trained"],
       because:
         "No loss trained block 1 to produce a state that the classifier can read, so exit 1 predicts far fewer letters correctly.",
     });

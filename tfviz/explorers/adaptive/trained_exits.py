@@ -26,7 +26,7 @@ class TrainedExits(Explorer):
     """64 letters of a held-out text, and what four exits predict at each."""
 
     label = "What each exit predicts, for four ways to train exits"
-    rem = 54.5, 55.5, 50, 50, 83
+    rem = 41, 41, 40.5, 43, 76.5
     data = handed(stored_depths, trained=TRAINED)
 
     letter = knob(20, low=0, high=63, label="letter", letter="t")

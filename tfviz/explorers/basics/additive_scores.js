@@ -34,7 +34,7 @@ export default tf.explorer({
       hides: ["additive"],
       curve: { at: SIZES },
       truth: (numbers) => numbers.most_additive,
-      locks: ["sharpness"],
+      guards: ["sharpness"],
       because:
         "Since |tanh| < 1, no score exceeds the sum of the |v|, so the largest weight has a ceiling.",
     });

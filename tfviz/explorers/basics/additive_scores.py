@@ -27,7 +27,7 @@ class AdditiveScores(Explorer):
     """One state s and notes H, as wide, scored by tanh(s W_a + h U_a) v_aᵀ and by s hᵀ/√d."""
 
     label = "Additive score and dot product as state and notes grow longer"
-    rem = 52.5, 52.5, 52.5, 50.5, 62.5
+    rem = 40.5, 40.5, 40.5, 36.5, 59
 
     s = given(t.List(t.Float()))
     H, W_a, U_a = (given(t.List(t.List(t.Float()))) for _ in range(3))

@@ -86,7 +86,7 @@ export default tf.explorer({
       format: (j) => `“${start[j]}”`,
       truth: (numbers) => tf.best(numbers.weights[first]),
       then: { column: heard },
-      locks: [],
+      guards: [],
       because:
         "Its query and that word's key have the largest dot product, so that word gets the most weight.",
     });

@@ -79,7 +79,7 @@ class AttentionSteps(Explorer):
 
     def heights(self) -> dict[int, float]:
         field = (4.6 + len(", ".join(self.cards)) / 23) * bool(self.cards)
-        return {0: 62, 980: 60, 820: 53.5, 640: 123 + field}
+        return {0: 46, 980: 46, 820: 43.5, 640: 120.5 + field}
 
     def numbers(self) -> Numbers:
         """Q Kᵀ, A and Z = A V, as the library computes them."""

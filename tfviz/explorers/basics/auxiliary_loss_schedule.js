@@ -55,7 +55,7 @@ export default tf.explorer({
         near: 1,
         truth: (numbers) => 100 * numbers.until[asked - 1],
         then: { layer: asked, progress: 5 * Math.ceil((WHOLE * asked) / (2 * most) / 5) },
-        locks: ["progress", "layer", "N"],
+        guards: ["progress", "layer", "N"],
         because:
           "Layer n of N is scored until n/(2N) of training. In the second half, only the last layer is scored.",
       },

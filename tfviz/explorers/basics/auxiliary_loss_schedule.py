@@ -18,7 +18,7 @@ class AuxiliaryLossSchedule(Explorer):
     """
 
     label = "Schedule of the auxiliary losses: layers against training"
-    rem = 52.5, 52.5, 55.5, 47, 86.5
+    rem = 43.5, 44, 44, 40, 78.5
     data = handed(weights=list(losses.WEIGHTS), whole=WHOLE)
 
     N = knob(64, low=1, high=64, label="layers", letter="N")

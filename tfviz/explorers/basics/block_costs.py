@@ -12,7 +12,7 @@ class BlockCosts(Explorer):
     """A block of width d on L tokens; its feed-forward network is `factor` times as wide."""
 
     label = "Cost of a block: each part's share of the operations, by length"
-    rem = 51, 51, 52.5, 49.5, 78
+    rem = 38, 38, 38, 38, 69
 
     L = knob(1024, of=LENGTHS, between=True, low=1, label="length", letter="L")
     d = knob(512, of=WIDTHS, between=True, low=1, label="width", letter="d")

@@ -40,7 +40,7 @@ class BlockSignals(Explorer):
     """
 
     label = "Signals in a deep stack: sizes and gradients by layer"
-    rem = 41, 41, 41, 43.5, 78
+    rem = 35, 36.5, 36.5, 37.5, 73
     data = handed(d=WIDTH, L=ROWS, loud=LOUD, least=LEAST, most=MOST)
 
     depth = knob(12, low=1, high=DEEPEST, label="blocks", letter="N")

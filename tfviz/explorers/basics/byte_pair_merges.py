@@ -47,10 +47,14 @@ class BytePairMerges(Explorer):
         """Between those measured for texts of 77 and of 175 bytes; one that is no letter counts as
         two."""
         size = sum(1 if byte < 128 else 2 for byte in self.text.encode())
-        short = {0: 42.25, 1000: 44.75, 860: 47, 676: 61.5, 480: 65.25, 400: 67.5, 340: 69.25}
-        long = 54.5, 58, 63, 75, 81.5, 87.25, 91
+        short = {0: 32, 1000: 32, 860: 34, 676: 57, 480: 58.5, 400: 61.5, 340: 65}
+        long = 36.5, 41.5, 40.5, 61, 66, 77, 80.5
         more = (size - 77) / (175 - 77)
-        return {w: h + more * (h2 - h) for (w, h), h2 in zip(short.items(), long, strict=True)}
+        asked = dict.fromkeys(short, 7) | {0: 3, 1000: 3, 860: 4} if not self.merges else {}
+        return {
+            w: h + more * (h2 - h) + asked.get(w, 0)
+            for (w, h), h2 in zip(short.items(), long, strict=True)
+        }
 
     def numbers(self) -> Numbers:
         every = learn(self.text, MOST_MERGES)

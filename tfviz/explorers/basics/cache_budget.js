@@ -1,15 +1,25 @@
 // What the past costs: bytes = 2 · batch · L · N · h_kv · d_head · b, beside the weights of the model.
+// Layers of a public model that have a window keep no more than its tokens.
 
 const { models } = tf.data;
 const divisors = (n) => tf.range(n, (k) => k + 1).filter((k) => n % k === 0);
-const cacheBytes = ({ L, N, h_kv, d_head, b, batch }) => 2 * batch * L * N * h_kv * d_head * b;
 const publicModel = ({ model, N, h, d_head }) =>
   models.find((m) => m.name === model && m.N === N && m.h === h && m.d_head === d_head);
+const forgets = (model, L) => model && model.near > 0 && L > model.window;
+// tokens that all layers keep together
+const keptTokens = (model, { L, N }) =>
+  forgets(model, L) ? L * N - (L - model.window) * model.near : L * N;
+// the length at which they keep so many; as long as a window is not full, every layer keeps all
+function lengthOf(model, { N }, kept) {
+  if (!forgets(model, kept / N)) return kept / N;
+  return (kept - model.window * model.near) / (N - model.near);
+}
 
 function numbers(state) {
   const model = publicModel(state);
   const tokens = state.L * state.h * (model?.d ?? state.h * state.d_head) * state.N;
-  const [own, mha, mqa] = [state.h_kv, state.h, 1].map((h_kv) => cacheBytes({ ...state, h_kv }));
+  const each = 2 * state.batch * state.d_head * state.b * keptTokens(model, state);
+  const [own, mha, mqa] = [state.h_kv, state.h, 1].map((h_kv) => h_kv * each);
   const weights = model ? model.weights * state.b : 0;
   return { own, mha, mqa, weights, slide: tokens * state.b * state.batch };
 }
@@ -143,15 +153,20 @@ export default tf.explorer({
         ...(model ? [row(`the weights of ${title}`, weights, "ink")] : []),
         ...(state.slide ? [row("by the slide's formula", numbers.slide)] : []),
       ]);
-      const each = one / state.L;
+      const each = 2 * state.h_kv * state.d_head * state.b; // for a token of one layer
       app.read({
         cache: tf.bytes(own),
-        "cache per token": tf.bytes(each),
-        "equals the weights at": model ? `${tf.count(weights / each)} tokens` : "–",
+        "cache per token": tf.bytes(one / state.L),
+        "equals the weights at": model
+          ? `${tf.count(lengthOf(model, state, weights / each))} tokens`
+          : "–",
       });
       const times = model ? `, ${tf.sig(own / weights)} times the weights` : "";
+      const near = forgets(model, state.L)
+        ? ` In ${model.near} of its ${state.N} layers, L counts as ${tf.count(model.window)}: they keep no more tokens.`
+        : "";
       app.say(
-        `${title}, ${textsOf(state.batch)} of ${tf.count(state.L)} tokens, ${state.b} byte${state.b === 1 ? "" : "s"} per number: keys and values take ${tf.bytes(own)}${times}.`,
+        `${title}, ${textsOf(state.batch)} of ${tf.count(state.L)} tokens, ${state.b} byte${state.b === 1 ? "" : "s"} per number: keys and values take ${tf.bytes(own)}${times}.${near}`,
       );
     };
   },

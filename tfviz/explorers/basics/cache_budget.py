@@ -20,13 +20,14 @@ EXAMPLES: dict[str, Numbers] = {"": {"h_kv": 1}}
 class CacheBudget(Explorer):
     """The bytes of a key/value cache, drawn.
 
-    model    a name in `tfviz.basics.public_models`; N, h, h_kv, d_head replace its numbers
+    model    a name in `tfviz.basics.public_models`; N, h, h_kv, d_head replace its numbers. Its
+             windows count as long as N, h and d_head are its own; sizes of one's own have none.
 
     Raises ValueError unless h_kv divides h.
     """
 
     label = "Cache budget: bytes for the keys and values of a model"
-    rem = 37, 37, 37, 41.5, 66
+    rem = 28.5, 28.5, 29.5, 29.5, 62.5
     narrow = 640
     data = handed(models=[asdict(shape) for shape in MODELS.values()])
 
@@ -65,16 +66,17 @@ class CacheBudget(Explorer):
         s = MODELS[self.model]
         return s if (s.N, s.h, s.d_head) == (self.N, self.h, self.d_head) else None
 
-    def heights(self) -> dict[int, float]:
-        """On a phone the page leaves less width than the phone has, and lines break once more."""
-        return super().heights() | {356: 67}
-
     def numbers(self) -> Numbers:
         """Bytes of the cache as set, with a pair of keys and values for each head and for all
         heads, of the weights (0 for sizes of one's own), and what the slide computes."""
-        size = (self.d_head, self.b, self.batch)
-        own, mha, mqa = (cache_bytes(self.L, self.N, n, *size) for n in (self.h_kv, self.h, 1))
         d, shape = self.h * self.d_head, self.shape
+        size = (self.d_head, self.b, self.batch)
+        own, mha, mqa = (
+            shape.cache_bytes(self.L, self.b, self.batch, n)
+            if shape
+            else cache_bytes(self.L, self.N, n, *size)
+            for n in (self.h_kv, self.h, 1)
+        )
         weights = shape.weights * self.b if shape else 0
         slide = self.L * self.h * (shape.d if shape else d) * self.N * self.b * self.batch
         return {"own": own, "mha": mha, "mqa": mqa, "weights": weights, "slide": slide}

@@ -3,7 +3,14 @@
 // View "write": the stored GPT of letters runs here, and each letter is drawn after the three cuts.
 
 const { rows: ROWS, compared: COMPARED, most: MOST, model: MODEL } = tf.data;
-const logitsOf = tf.keep((text) => text.split(" ").map((n) => Number(n) / 100));
+// each is given by how far it is below the likelier one, in hundredths
+const logitsOf = tf.keep((text) => {
+  let sum = 0;
+  return text.split(" ").map((fall) => {
+    sum += Number(fall);
+    return sum / 100;
+  });
+});
 const numbered = (node) => node.split(" ").map((pair) => pair.split(":").map(Number));
 const children = tf.keep((node) => numbered(node).sort((a, b) => b[1] - a[1] || a[0] - b[0]), 5000);
 
@@ -31,11 +38,11 @@ const LETTERS = [...MODEL.letters];
 let model; // made from its weights when somebody wants it to write
 // The letters after `begin`; before each what the model says, and what the cuts leave of it.
 const writing = tf.keep((begin, written, seed, tau, k, p) => {
-  model ??= gpt(MODEL);
-  const read = model();
+  model ??= alive(MODEL);
+  const run = model();
   const dice = tf.uniforms(seed, MOST.written).map((x) => x / Math.sqrt(12) + 0.5);
   const say = (token) => {
-    const { logits } = read(token);
+    const { logits } = run.step(token);
     const order = tf.range(LETTERS.length).sort((a, b) => logits[b] - logits[a] || a - b);
     const falling = order.map((n) => logits[n]);
     const { after, kept } = cutOf(falling, tau, k, p);
@@ -85,7 +92,7 @@ const VIEWS = {
     return { written: tokens, p: plain, after, kept, entropy: tf.entropy(after) };
   },
   token({ stored, which, tau, k, p }) {
-    const all = stored.map((x) => cut(x.log_p, tau, k, p));
+    const all = stored.map((x) => cut(x.falls, tau, k, p));
     const { after, mass } = all[which];
     const [kept, entropy] = [all.map((x) => x.kept), tf.entropy(after)];
     return { after: after.slice(0, COMPARED), kept, mass, entropy };
@@ -155,13 +162,13 @@ function cuts(app) {
 
 function tokenView(app) {
   const { stored, which: first, p } = app.values();
-  const V = logitsOf(stored[0].log_p).length;
+  const V = logitsOf(stored[0].falls).length;
   const pair = app.split("1fr 1.1fr");
   const bars = app.plane({ into: pair, height: () => 340 });
   const curve = app.plane({ into: pair, height: () => 340 });
   menu(app, stored);
   cuts(app);
-  const keptOf = (n, { tau, k, p }) => cut(stored[n].log_p, tau, k, p).kept;
+  const keptOf = (n, { tau, k, p }) => cut(stored[n].falls, tau, k, p).kept;
   const start = app.values();
   const kept = keptOf(first, start);
   const others = tf.range(stored.length).filter((n) => n !== first);
@@ -194,10 +201,10 @@ function tokenView(app) {
   const places = [...app.about.k.of.slice(1), V];
   const setK = (n) => app.set({ k: n > 1.3 * places.at(-2) ? 0 : Math.round(tf.clamp(n, 1, V)) });
   return (state, numbers) => {
-    const all = stored.map((x) => cut(x.log_p, state.tau, state.k, state.p));
+    const all = stored.map((x) => cut(x.falls, state.tau, state.k, state.p));
     const mine = all[state.which];
     const { names, prompt } = stored[state.which];
-    const plain = cut(stored[state.which].log_p, 1, 0, 1).hot;
+    const plain = cut(stored[state.which].falls, 1, 0, 1).hot;
     const open = asked.open && state.which === first;
     const tell = (text) => (open ? "?" : text);
     const share = tf.count(mine.kept);

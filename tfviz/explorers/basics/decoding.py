@@ -1,5 +1,6 @@
 """Ways to choose a token, on next-token distributions that a small trained model left behind."""
 
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -17,9 +18,9 @@ MOST_BEGIN, MOST_WRITTEN = 20, 20  # letters; the model was trained on 40
 ROWS, COMPARED = 14, 40  # how many tokens are drawn, and how many are compared
 CUTS = (*range(21), 25, 30, 40, 50, 75, 100, 150, 200, 300, 500, 1000)
 ROOM = {  # as `rem`, by view
-    "token": (43.5, 44.5, 45.5, 45.5, 95.5),
-    "beam": (57, 57, 57, 57, 92.5),
-    "write": (40.5, 40.5, 41.5, 41.5, 96),
+    "token": (35.5, 35.5, 35.5, 36.5, 94),
+    "beam": (44, 44, 44, 44, 90),
+    "write": (37.5, 37.5, 37.5, 37.5, 94.5),
 }
 KINDS = {"token": "contexts", "beam": "trees"}
 PARTS = {"token": "log_p", "beam": "nodes"}
@@ -38,6 +39,25 @@ EXAMPLES: dict[str, Numbers] = {
 }
 
 
+def _falls(stored: list[Numbers], _: Any) -> list[Numbers]:
+    """As the page gets them: how far each log p is below the likelier one, in half the bytes."""
+
+    def told(one: Numbers) -> Numbers:
+        places = [int(x) for x in one["log_p"].split()]
+        falls = (x - y for x, y in zip(places, [0, *places[:-1]], strict=True))
+        return {n: x for n, x in one.items() if n != "log_p"} | {"falls": " ".join(map(str, falls))}
+
+    return [told(one) if "log_p" in one else one for one in stored]
+
+
+def _places(one: Numbers) -> Numbers:
+    """What the page was given, as it is stored."""
+    if "falls" not in one:
+        return one
+    places = " ".join(map(str, accumulate(int(x) for x in one["falls"].split())))
+    return {n: x for n, x in one.items() if n != "falls"} | {"log_p": places}
+
+
 class Decoding(Explorer):
     """Two views of stored distributions, and a small model that writes.
 
@@ -49,7 +69,7 @@ class Decoding(Explorer):
     stored         beginnings as `tfviz.stored.load("decoding")` has them, which are the default
     """
 
-    uses = ("shared/gpt",)
+    uses = ("shared/numbers", "shared/parts", "shared/alive", "shared/gpt")
     label = "Decoding: from a model's probabilities to text"
     examples = EXAMPLES
     asks = PROMPTS
@@ -72,7 +92,7 @@ class Decoding(Explorer):
     begin = own(t.Unicode("the value of "))
     written = knob(8, low=0, high=MOST_WRITTEN, label="letters written")
     seed = knob(1, low=1, high=20, label="seed")
-    stored = given(t.List(), optional=True)
+    stored = given(t.List(), optional=True).tag(to_json=_falls)
 
     @t.validate("begin")
     def _begin(self, proposal: Any) -> str:
@@ -83,6 +103,8 @@ class Decoding(Explorer):
         stored = [] if view == "write" else said.get("stored")
         if stored is None and view in KINDS:
             stored = results.load("decoding")[KINDS[view]]
+        if isinstance(stored, list):
+            stored = [_places(one) if isinstance(one, dict) else one for one in stored]
         if view in KINDS and not all(PARTS[view] in one for one in stored or [()]):
             raise ValueError(
                 f"stored does not hold what view = {view!r} shows; give stored, as "

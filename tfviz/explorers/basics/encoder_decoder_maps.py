@@ -33,7 +33,7 @@ class EncoderDecoderMaps(Explorer):
     """
 
     label = "The three attentions of an encoder–decoder while it writes"
-    rem = 53.5, 52.5, 55, 55.5, 99.5
+    rem = 39, 40.5, 41.5, 38.5, 92
     narrow = 640
 
     source, written, said = (given(t.List(t.Unicode())) for _ in range(3))

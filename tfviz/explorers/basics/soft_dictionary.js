@@ -120,7 +120,7 @@ export default tf.explorer({
             points: [key],
             size: Math.sqrt(numbers.weights[j]) * 30,
             term: "weight",
-            colour: "color-mix(in srgb, var(--tfx-attention) 55%, var(--tfx-page))",
+            colour: tf.faint("attention", 55),
           })),
           ...K.flatMap((key, j) => [
             { arrow: [[0, 0], key], colour: "key", term: "key" },

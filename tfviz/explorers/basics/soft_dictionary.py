@@ -27,7 +27,7 @@ class SoftDictionary(Explorer):
     """
 
     label = "Soft dictionary: a query, its weights and the value it gets"
-    rem = 51, 51, 51, 47.5, 95.5
+    rem = 36, 36, 38.5, 35, 91
     narrow = 640
 
     query = own(t.List(t.Float()))

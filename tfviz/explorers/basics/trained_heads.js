@@ -20,14 +20,14 @@ const unpack = tf.keep((text, layers, heads, L) => {
 const { letters: LETTERS, longest: LONGEST } = tf.data.model;
 let model;
 const mapsOf = tf.keep((text) => {
-  model ??= gpt(tf.data.model);
-  const read = model();
-  const rows = [...text].map((letter) => read(LETTERS.indexOf(letter)).maps);
+  model ??= alive(tf.data.model);
+  const run = model();
+  const rows = [...text].map((letter) => run.step(LETTERS.indexOf(letter)).blocks);
   const L = text.length;
-  return rows[0].map((layer, n) =>
-    layer.map((_, m) => {
+  return rows[0].map((block, n) =>
+    block.A.map((_, m) => {
       const A = new Float64Array(L * L).fill(Number.NaN);
-      for (const [i, maps] of rows.entries()) A.set(maps[n][m], i * L);
+      for (const [i, blocks] of rows.entries()) A.set(blocks[n].A[m], i * L);
       return A;
     }),
   );
@@ -63,7 +63,7 @@ function bow(i, j, L, a) {
   const line = tf
     .arc(0, 0, 1, 0, Math.PI)
     .map(([x, y]) => [(i + j) / 2 + half * x, 0.6 + high * y]);
-  const colour = `color-mix(in srgb, var(--tfx-attention) ${Math.round(25 + 75 * a)}%, var(--tfx-page))`;
+  const colour = tf.faint("attention", Math.round(25 + 75 * a));
   return { line, colour, wide: 0.75 + 7 * a };
 }
 

@@ -39,10 +39,10 @@ class TrainedHeads(Explorer):
              loses when a head is removed
     """
 
-    uses = ("shared/gpt",)
+    uses = ("shared/numbers", "shared/parts", "shared/alive", "shared/gpt")
     data = handed(model=letter_page.for_page)
     label = "Heads of a trained model: where each of them looks"
-    rem = 56, 56, 55.5, 58, 107
+    rem = 44, 44, 44, 44.5, 100
 
     texts = given(t.List(t.Unicode(), list(TEXTS)), optional=True)
     maps = given(t.List(t.Unicode()), argument=False)

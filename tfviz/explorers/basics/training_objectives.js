@@ -94,7 +94,7 @@ function question({ objective, masked, words }) {
     number: { hint: HINTS[aim] },
     truth: (numbers) => tf.sum(numbers.scored),
     then: { ...to, row: 0 },
-    locks: Object.keys(to),
+    guards: Object.keys(to),
     question:
       objective === "prefix"
         ? `If all rows may see all ${words.length} inputs, how many rows are scored?`

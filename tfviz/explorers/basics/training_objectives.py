@@ -52,7 +52,7 @@ class TrainingObjectives(Explorer):
     """
 
     label = "Training views: inputs, mask and targets of four objectives"
-    rem = 46.5, 46.5, 43, 71
+    rem = 39.5, 39.5, 33.5, 65.5
     narrow = 640
     data = handed(
         causal=patterns.causal.formula,
@@ -90,7 +90,7 @@ class TrainingObjectives(Explorer):
     def heights(self) -> dict[int, float]:
         more = len(self.view.inputs) > MOST_WORDS  # T5: two sequences, one below the other
         if more:
-            return {0: 50.5, 980: 52, 820: 45.5, self.narrow: 76.5}
+            return {0: 38.5, 980: 38.5, 820: 38, self.narrow: 71}
         return super().heights()
 
     @property

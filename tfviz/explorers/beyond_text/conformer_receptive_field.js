@@ -14,6 +14,9 @@ const seenBy = (i, k, blocks) => {
   const [first, last] = offsets(k);
   return [Math.max(i + blocks * first, 0), Math.min(i + blocks * last, L - 1)];
 };
+// below the signal, on the same samples: their shares, as bars from a floor of their own
+const [FLOOR, TALL] = [-1.6, 2.6];
+const over = (share) => FLOOR + TALL * share;
 const samples = { from: -0.5, to: L - 0.5, whole: true, label: "sample" };
 
 export default tf.explorer({
@@ -27,8 +30,7 @@ export default tf.explorer({
     };
   },
   setup(app) {
-    const plane = app.plane({ height: (width) => tf.clamp(width * 0.4, 220, 280), lead: true });
-    const shares = app.plane({ height: () => 150 });
+    const plane = app.plane({ height: (width) => tf.clamp(width * 0.46, 290, 400), lead: true });
     app.knobsOf("blocks", "k", "i");
     const question = app.ask({
       name: "seen",
@@ -45,7 +47,7 @@ export default tf.explorer({
       },
       near: 0,
       format: (x) => `sample ${x}`,
-      locks: ["blocks", "k", "i"],
+      guards: ["blocks", "k", "i"],
       truth: () => seenBy(ASKED.i, ASKED.k, ASKED.blocks)[0],
       then: ASKED,
       because:
@@ -56,20 +58,42 @@ export default tf.explorer({
       const { blocks, k, i } = state;
       const [first, last] = numbers.seen;
       const shown = `${first} to ${last}`;
+      const most = Math.max(...numbers.shares);
+      const middle = tf.mean(tf.range(L).filter((j) => numbers.shares[j] > most - 1e-9));
+      const far =
+        i < L / 2
+          ? { at: [L - 1, over(1 / L)], align: "end" }
+          : { at: [0, over(1 / L)], align: "start" };
       plane.show({
-        title: "signal (grey), samples that output i sees (shaded), means of k samples (line)",
-        label: `Output ${i} sees samples ${shown} of ${L} through ${blocks} convolution${blocks > 1 ? "s" : ""}`,
+        title:
+          "above: signal (grey) and means of k samples (violet); below: the share of each sample in output i",
+        label: `Output ${i} sees samples ${shown} of ${L} through ${blocks} convolution${blocks > 1 ? "s" : ""}; the largest share of a sample is ${tf.percent(most)}`,
         x: samples,
-        y: { from: -0.6, to: 1.8, ticks: [0, 0.5, 1] },
+        y: { from: FLOOR, to: 1.8, ticks: [0, 0.5, 1] },
         marks: [
           {
             area: [
-              [first - 0.5, -0.6, 1.8],
-              [last + 0.5, -0.6, 1.8],
+              [first - 0.5, FLOOR, 1.8],
+              [last + 0.5, FLOOR, 1.8],
             ],
             colour: "attention",
             term: "near",
           },
+          numbers.shares.map((share, j) => ({
+            shape: tf.box(j - 0.35, j + 0.35, FLOOR, over(share)),
+            colour: "attention",
+            strength: 1,
+          })),
+          {
+            line: [
+              [0, over(1 / L)],
+              [L - 1, over(1 / L)],
+            ],
+            colour: "key",
+            wide: 2,
+          },
+          { text: tf.percent(most), at: [middle, over(most)], dy: -10 },
+          { text: `attention: ${tf.percent(1 / L)}`, ...far, dy: -12, colour: "key" },
           { line: SIGNAL.map((x, j) => [j, x]), colour: "muted" },
           { line: numbers.made.map((x, j) => [j, x]), colour: "attention", wide: 2.5 },
           { text: "first peak", at: [PEAKS[0], 1.15] },
@@ -78,23 +102,6 @@ export default tf.explorer({
             knob: "i",
             text: `output ${i}`,
             to: (x) => ({ i: app.snap("i", x) }),
-          },
-        ],
-      });
-      shares.show({
-        title: "share of each sample: convolutions (bars), attention with equal scores (line)",
-        label: `The largest share through convolutions is ${tf.fixed(Math.max(...numbers.shares), 2)}`,
-        x: samples,
-        y: { from: 0, to: 0.35, ticks: [0, 0.1, 0.2, 0.3] },
-        marks: [
-          { bars: numbers.shares, start: 0, colour: "attention" },
-          {
-            line: [
-              [0, 1 / L],
-              [L - 1, 1 / L],
-            ],
-            colour: "key",
-            wide: 2,
           },
         ],
       });

@@ -25,7 +25,7 @@ class ConformerReceptiveField(Explorer):
     """A noisy signal with three peaks; means of k samples stand for the learned convolutions."""
 
     label = "Conformer: what one output sees through convolutions, and through attention"
-    rem = 50.5, 49, 48, 51.5, 73.5
+    rem = 35, 31.5, 29, 30.5, 63
     data = handed(signal=SIGNAL, peaks=list(PEAKS))
 
     blocks = knob(1, low=1, high=5, label="blocks", letter="N")

@@ -30,7 +30,7 @@ export default tf.explorer({
     };
   },
   setup(app) {
-    const plane = app.plane({ height: (width) => tf.clamp(width * 0.55, 280, 400), lead: true });
+    const plane = app.plane({ height: (width) => tf.clamp(width * 0.5, 250, 400), lead: true });
     app.knob("kind", { as: "select" });
     app.knobsOf("L", "memory");
     app.knob("exactness", { as: "select" });
@@ -51,7 +51,7 @@ export default tf.explorer({
       format: spoken,
       near: 0.2,
       hides: ["linear"],
-      locks: [],
+      guards: [],
       truth: () => [time[lengths.indexOf(2048)], loss],
       then: { L: 2048, memory: 2, kind: "causal", exactness: "any" },
       because: `The sums save most of attention's work at this length. But ${name.toLowerCase()} predicts text worse: its loss is ${tf.fixed(loss - rows.causal[plain].loss, 2)} nats above full attention's.`,
@@ -126,10 +126,10 @@ export default tf.explorer({
       });
       const other = some.filter(({ id }) => id !== hidden);
       lists.show([
-        ...HEADS.map((head, k) => {
+        ...HEADS.flatMap((head, k) => {
           const these = other.filter(({ n }) => numbers.reasons[n] === k);
-          const which = these.map((row) => row.name).join("; ") || "none";
-          return `${k ? head : `{attention:${head}}`}: ${which}`;
+          const which = these.map((row) => row.name).join("; ");
+          return which || !k ? `${k ? head : `{attention:${head}}`}: ${which || "none"}` : [];
         }),
         `${name}: ${question.tell(HEADS[numbers.reasons[names.indexOf(hidden)]])}`,
       ]);

@@ -55,7 +55,7 @@ class EfficiencyTradeoffs(Explorer):
     a length, an amount of memory, a kind of model, and how exact it must be?"""
 
     label = "What would you trade? All methods, and those that fit your case"
-    rem = 58, 61.5, 57.5, 58, 93
+    rem = 44, 44.5, 44.5, 46.5, 84.5
     data = handed(rows=rows, lengths=LENGTHS, reasons=REASONS, plain=PLAIN, hidden=HIDDEN)
 
     kind = knob(

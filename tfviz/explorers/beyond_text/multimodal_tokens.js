@@ -91,12 +91,16 @@ export default tf.explorer({
       format: (x) => tf.percent(x),
       near: 0.08,
       hides: ["blind"],
-      locks: ["mask"],
+      guards: ["mask"],
       truth: ({ yes }) => yes[1],
       then: { mask: "block", token: ASKED },
       because:
         "The “?” now sees only five letters and itself. For each question, yes is right half of the time, so about 50 % is the best it can say. What it cannot see is hatched.",
     });
+
+    // where cells are narrow, only every second frame has its number, as below the sound
+    const numbered = (i) => !app.narrow || KINDS[nth[i]] !== "sound" || inKind(i) % 2 === 0;
+    const written = (i, question) => (nth[i] ? String(inKind(i) + 1) : question[i]);
 
     return (state, { yes, weights }) => {
       const names = nameOf(state.question);
@@ -116,7 +120,7 @@ export default tf.explorer({
         columns: L,
         values: tf.range(L, (j) => (may(j) ? weights[j] : Number.NaN)),
         most: 0.3,
-        text: (_, j) => (nth[j] ? String(inKind(j) + 1) : state.question[j]),
+        text: (_, j) => (numbered(j) ? written(j, state.question) : ""),
         at: [0, state.token],
         frames: [
           ...KINDS.map((_, n) => frameOf(n)),

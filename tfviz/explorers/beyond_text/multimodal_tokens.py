@@ -19,7 +19,7 @@ class MultimodalTokens(Explorer):
     token    the token whose weights are shown
     """
 
-    uses = ("shared/gpt", "shared/encoder")
+    uses = ("shared/numbers", "shared/encoder")
     data = handed(
         model=stored.for_page,
         shown=stored.shown,
@@ -29,7 +29,7 @@ class MultimodalTokens(Explorer):
         lengths=stored.LENGTHS,
     )
     label = "One sequence of text, image and sound: what a token attends to, and the answer"
-    rem = 46.5, 46.5, 46, 49, 82
+    rem = 39, 39, 41.5, 41.5, 81
 
     question = knob(
         stored.QUESTIONS[0],

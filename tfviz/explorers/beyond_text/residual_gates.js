@@ -47,7 +47,7 @@ export default tf.explorer({
       near: 5,
       format: (left) => `${tf.fixed(left, 0)} %`,
       hides: ["rest", "left after 24 gates"],
-      locks: ["n"],
+      guards: ["n"],
       truth: () => 100 * leftAfter("gru", 2)[depth],
       then: { gate: "gru", b: 2, n: depth },
       because:

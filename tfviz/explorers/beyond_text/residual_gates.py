@@ -14,7 +14,7 @@ class ResidualGates(Explorer):
     """Before training: all matrices inside sigmoids are 0, those inside a tanh are 1."""
 
     label = "Gates: how much of x is left after one gate, and after many"
-    rem = 54, 55, 53.5, 51.5, 86
+    rem = 40, 40, 41, 42, 80.5
     data = handed(depth=DEPTH)
 
     gate = knob("gru", of=NAMES, label="gate")

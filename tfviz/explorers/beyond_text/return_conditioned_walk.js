@@ -91,7 +91,7 @@ export default tf.explorer({
       },
       format: (n) => names[n],
       near: 0,
-      locks: ["wish"],
+      guards: ["wish"],
       truth: ({ walk }) => walk[AFTER],
       then: { ...ASKED, step: AFTER },
       because:

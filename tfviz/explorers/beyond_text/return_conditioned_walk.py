@@ -27,7 +27,7 @@ class ReturnConditionedWalk(Explorer):
     """
 
     label = "Walks on a graph by a model that is asked for a return"
-    rem = 59.5, 61, 61, 55, 85
+    rem = 44, 44, 44, 42, 76
     data = handed(trained, names=NAMES, horizon=HORIZON, failure=FAILURE)
 
     start = knob("K", of=[name for name in NAMES if name != "O"], label="start")

@@ -70,7 +70,7 @@ export default tf.explorer({
     };
     const sides = app.split("1fr 1fr");
     const size = { bare: true, tall: 230, into: sides };
-    const canvas = app.matrix({ paint, move: moved, paints: "drawing", ...size });
+    const canvas = app.matrix({ paint, move: moved, ...size });
     const attention = app.matrix({ most: 60, ...size });
     const bars = app.plane({ height: () => 190 });
     app.knob("block");
@@ -90,7 +90,7 @@ export default tf.explorer({
           label: "the digit that the model reads",
         },
         format: article,
-        locks: ["drawing"],
+        guards: ["drawing"],
         truth: ({ shares }) => likeliest(shares),
         then: { drawing: without(begin, GONE) },
         because:
@@ -99,23 +99,20 @@ export default tf.explorer({
     );
     const put = (text, action) => app.button(text, action, { into: app.controls });
     let next = BEGIN;
-    const buttons = [
-      put("another test image", () => {
-        next = (next + 1) % SHOWN.length;
-        app.set({ drawing: [...SHOWN[next]] });
-      }),
-      put("clear", () => app.set({ drawing: SHOWN[0].map(() => 0) })),
-    ];
+    put("another test image", () => {
+      next = (next + 1) % SHOWN.length;
+      app.set({ drawing: [...SHOWN[next]] });
+    });
+    put("clear", () => app.set({ drawing: SHOWN[0].map(() => 0) }));
 
     return (state, { shares, weights }) => {
-      for (const button of buttons) button.disabled = question.open;
       const digit = likeliest(shares);
       const flat = weights.flat();
       const most = flat.indexOf(Math.max(...flat));
       const share = tf.percent(shares[digit]);
       const grid = tf.range(N, (n) => frame(n, { colour: "grid" }));
       canvas.show({
-        title: question.open ? "the image, in patches of 2 × 2" : "draw here",
+        title: "draw here",
         label: `An image of ${SIDE} × ${SIDE} pixels, which the model reads as ${article(digit)}. Arrow keys move, the space bar draws or rubs out.`,
         rows: SIDE,
         columns: SIDE,

@@ -21,10 +21,10 @@ class VisionTransformer(Explorer):
     drawing    64 whole numbers from 0 to 16, row by row; the test image of an eight without it
     """
 
-    uses = ("shared/gpt", "shared/encoder")
+    uses = ("shared/numbers", "shared/encoder")
     data = handed(model=stored.for_page, shown=stored.shown, begin=BEGIN)
     label = "A digit to draw, what a Vision Transformer reads, and where its class token looks"
-    rem = 49, 49, 50.5, 50, 97.5
+    rem = 38.5, 38.5, 38.5, 37, 92
 
     drawing = own(t.List(t.Int()), optional=True)
     block = knob(stored.LAYERS - 1, low=0, high=stored.LAYERS - 1, label="block", letter="n")

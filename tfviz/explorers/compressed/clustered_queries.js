@@ -84,7 +84,7 @@ export default tf.explorer({
       format: said,
       near: 0.3,
       hides: ["centroid", "centroid of query 0"],
-      locks: [],
+      guards: [],
       truth: (numbers) => numbers.centroids[0],
       then: { C: 2, x: app.first.x, y: app.first.y },
       because: `It is the mean of the four, their centroid. Query ${moved} is farthest from it, and its true row differs most from the shared one.`,

@@ -34,7 +34,7 @@ class ClusteredQueries(Explorer):
     """
 
     label = "Clustered attention: queries that share a row"
-    rem = 61.5, 61.5, 55.5, 55, 100
+    rem = 44, 44, 43, 41, 97
     data = handed(queries=QUERIES, keys=KEYS, reach=REACH, moved=MOVED)
 
     C = knob(2, of=[1, 2, 3, 4, 8], label="clusters", letter="C")

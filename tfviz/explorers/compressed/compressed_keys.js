@@ -48,7 +48,7 @@ export default tf.explorer({
       },
       format: (i) => `query ${i}`,
       hides: ["first query that reads ahead"],
-      locks: ["shift"],
+      guards: ["shift"],
       truth: (numbers) => numbers.first,
       then: { c: 3, shift: 2, query: 1 },
       because:

@@ -12,7 +12,7 @@ class CompressedKeys(Explorer):
     """18 tokens in groups of c, each group one key; the first token is a key by itself."""
 
     label = "Compressed keys: which of them a query may use"
-    rem = 49, 49, 49, 43, 98.5
+    rem = 36, 36, 37.5, 32.5, 92.5
     data = handed(length=L)
 
     c = knob(3, of=[2, 3, 6, 9], label="tokens in a group", letter="c")

@@ -94,9 +94,9 @@ export default tf.explorer({
       format: (sum) => tf.fixed(sum, 2),
       near: 0.06,
       hides: ["without"],
-      locks: ["way"],
+      guards: ["way"],
       truth: () => 0.5,
-      then: { way: "without", m: 8, layer: 2 },
+      then: { way: "without", m: 8, layer: 1 },
       because:
         "$𝐌 + 𝐈$ doubles a column of ones, so its inverse halves it. The rows of $𝐂_q$ sum to 1, which leaves one half; those of $𝐂_q + 𝐒$ sum to 2, which gives 1 again.",
     });
@@ -130,7 +130,12 @@ export default tf.explorer({
         title: "error of the map, by number of landmarks",
         label: `With ${state.m} landmarks, CSALR ${names[state.way]} has an error of ${error}`,
         x: { label: "landmarks m", from: counts[0], to: L, log: true, ticks: counts },
-        y: { from: 0, to: 1, ticks: [0, 0.5, 1], format: (y) => tf.percent(y, 0) },
+        y: {
+          from: 0,
+          to: Math.max(1, ...numbers.with, ...numbers.without),
+          ticks: [0, 0.5, 1],
+          format: (y) => tf.percent(y, 0),
+        },
         marks: [
           {
             line: counts.map((m, n) => [m, numbers.with[n]]),

@@ -15,7 +15,7 @@ WAYS = {"without": "without S", "with": "with S"}
 @cache
 def trained() -> Numbers:
     """Queries and keys of a head of each layer, from the stored experiment, and their text."""
-    shown: Numbers = stored.load("linformer")["shown"]
+    shown: Numbers = stored.load("trained_maps")["shown"]
     return shown
 
 
@@ -23,12 +23,12 @@ class CsalrMatrices(Explorer):
     """Full attention of a trained head on 32 characters, and CSALR with m landmarks."""
 
     label = "CSALR: what its rows sum to, with and without S"
-    rem = 56.5, 54.5, 52.5, 51.5, 114
+    rem = 44, 42, 40, 37.5, 108.5
     data = handed(trained, counts=COUNTS)
 
     way = knob("with", of=WAYS, label="the left matrix")
     m = knob(8, of=COUNTS, label="landmarks", letter="m")
-    layer = knob(2, of=[1, 2], label="layer")
+    layer = knob(1, of=[1, 2], label="layer")
     asks = "Put S back, and go to m = 32. What happens to the error?"
 
     def numbers(self) -> Numbers:

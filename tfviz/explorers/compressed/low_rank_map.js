@@ -51,18 +51,18 @@ export default tf.explorer({
     );
     app.knobsOf("k", "way", "layer");
     const question = app.ask({
-      name: "pooling",
-      question: `The best matrix of rank 4 misses ${tf.percent(all(2).errors("best")[2], 0)} of the true map. What share does Linformer miss with four keys, each the mean of eight neighbours?`,
+      name: "diagonal",
+      question: `This head looks at the next character, so its map is nearly a diagonal. The best matrix of rank 4 misses ${tf.percent(all(2).errors("best")[2], 0)} of it. What share does the best matrix of rank 16 miss, half of the full rank?`,
       about: plane,
       ruler: { low: 0, high: 100 },
       format: (x) => tf.percent(x / 100, 0),
       near: 8,
-      hides: ["mean", "mean pooling misses"],
-      locks: ["way"],
-      truth: (numbers) => 100 * numbers.mean[2],
-      then: { k: 4, way: "mean", layer: 2 },
+      hides: ["lines", "mean pooling misses"],
+      guards: ["k", "way", "layer"],
+      truth: (numbers) => 100 * numbers.best[ranks.indexOf(16)],
+      then: { k: 16, way: "best", layer: 2 },
       because:
-        "Nearly every query looks at the same few characters, wherever they stand in this text. The best matrix follows them; mean pooling is the same for all texts and gives eight neighbours the same weight.",
+        "A diagonal has full rank: 32 parts of equal size, of which each further rank adds one. Half of them leave half of the sum of squares, and the root of a half is 71 %.",
     });
 
     return (state, numbers) => {
@@ -94,11 +94,13 @@ export default tf.explorer({
         x: { label: "k", from: 1, to: L, log: true, ticks: ranks },
         y: { from: 0, to: 1, ticks: [0, 0.5, 1] },
         marks: [
+          { points: [[4, numbers.best[ranks.indexOf(4)]]], colour: "muted" },
           {
             line: ranks.map((k, n) => [k, numbers.best[n]]),
             colour: "muted",
             dots: true,
             name: "best matrix",
+            part: "lines",
             term: "few",
           },
           {
@@ -107,7 +109,7 @@ export default tf.explorer({
             dots: true,
             wide: 2.5,
             name: "mean pooling",
-            part: "mean",
+            part: "lines",
             term: "mix",
           },
           {

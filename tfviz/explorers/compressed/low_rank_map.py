@@ -16,7 +16,7 @@ RANKS = [1, 2, 4, 8, 16, 32]
 @cache
 def trained() -> Numbers:
     """Queries and keys of a head of each layer, from the stored experiment, and their text."""
-    shown: Numbers = stored.load("linformer")["shown"]
+    shown: Numbers = stored.load("trained_maps")["shown"]
     return shown
 
 
@@ -28,13 +28,13 @@ class LowRankMap(Explorer):
     """Full attention of a trained head on 32 characters, and two matrices of rank k beside it."""
 
     label = "A trained attention map, and maps of rank k"
-    rem = 60.5, 60.5, 57.5, 53.5, 109
+    rem = 44, 44, 42.5, 39.5, 104.5
     data = handed(trained, ranks=RANKS)
 
     k = knob(4, of=RANKS, label="rank", letter="k")
     way = knob("best", of={"best": "the best", "mean": "mean pooling"}, label="the map beside it")
     layer = knob(2, of=[1, 2], label="layer")
-    asks = "Go to k = 16, then to layer 1: does either bring mean pooling near the best matrix?"
+    asks = "Go to layer 1, whose head looks at several characters: what does rank 16 miss there?"
 
     def numbers(self) -> Numbers:
         """The true map, the chosen one, and what both ways miss at each of RANKS."""

@@ -42,7 +42,7 @@ export default tf.explorer({
       },
       format: (L) => `L = ${tf.count(L)}`,
       hides: ["state", "multiplications, keys with values"],
-      locks: ["order"],
+      guards: ["order"],
       truth: (numbers) =>
         lengths[numbers.scores.indexOf(numbers.state.find((n, k) => n === numbers.scores[k]))],
       then: { order: "state", L: 64, d: 64 },

@@ -10,7 +10,7 @@ class MultiplicationOrder(Explorer):
     """One head of L tokens whose features, keys and values have d numbers each."""
 
     label = "Linear attention: two orders of the same product"
-    rem = 45, 43.5, 40.5, 41, 91.5
+    rem = 36, 36, 30.5, 32, 85.5
     data = handed(lengths=LENGTHS)
 
     order = knob("scores", of=ORDERS, label="multiply")

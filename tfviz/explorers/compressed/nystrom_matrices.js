@@ -1,7 +1,6 @@
 // softmax(Q K̃ᵀ/√d) Z softmax(Q̃ Kᵀ/√d), Z after t steps towards the inverse of softmax(Q̃ K̃ᵀ/√d).
 const { heads, text, last } = tf.data;
 const L = text.length;
-const letters = [...text].map((x) => (x === " " ? "␣" : x));
 const softmaxRows = (Q, K) =>
   Q.map((q) => Array.from(tf.softmax(K.map((k) => tf.dot(q, k) / Math.sqrt(q.length)))));
 const mean = (rows) => rows[0].map((_, c) => tf.mean(rows.map((row) => row[c])));
@@ -45,6 +44,8 @@ const all = tf.keep((m, layer) => {
   return { A, left, right, inverses, products, missed: products.map((B) => missed(A, B)) };
 }, 8);
 const most = (A) => Math.max(...A.flat().map(Math.abs));
+/** So many steps are drawn while the question is open. */
+const SHOWN = 6;
 const stepsOf = (n) => `${n} step${n === 1 ? "" : "s"}`;
 
 export default tf.explorer({
@@ -55,21 +56,21 @@ export default tf.explorer({
     return { A, left, middle: inverses[steps], right, product, missed, negative };
   },
   setup(app) {
+    let blinked = false; // whether the true map stands where its product does
+    const blink = () => {
+      blinked = !blinked;
+      app.redraw("blink");
+    };
     const both = app.split("1fr 1fr");
-    const axes = ["query", "key"];
-    const truth = app.matrix({ axes, tall: 280, into: both });
-    const product = app.matrix({ axes, tall: 280, into: both });
-    const three = app.split("1fr 1fr 2fr", { keep: 3 });
-    const [left, middle, right] = tf.range(3, () =>
-      app.matrix({ bare: true, tall: 170, into: three }),
-    );
+    const map = app.matrix({ axes: ["query", "key"], tall: 280, press: blink, into: both });
+    const middle = app.matrix({ bare: true, tall: 240, into: both });
     const plane = app.plane({ height: (width) => tf.clamp(width * 0.35, 190, 240), lead: true });
     app.formula("{product:𝐀} = {left:𝐂_q} {middle:𝐙} {right:𝐂_k}");
     app.knobsOf("m", "steps", "layer");
     const question = app.ask({
       name: "blow-up",
       question:
-        "At first the error falls as Z comes closer to the inverse of M. After 20 steps, Z is close to the exact inverse. How large is the product's error then, as a share of the map's size?",
+        "At first the error falls as Z comes closer to the inverse of M, and then it rises a little. After 20 steps, Z is close to the exact inverse. How large is the product's error then, as a share of the map's size?",
       about: plane,
       ghost: {
         first: 0.05,
@@ -81,9 +82,9 @@ export default tf.explorer({
       format: (error) => tf.percent(error, 0),
       near: 0.6,
       hides: ["later"],
-      locks: ["steps", "m"],
-      truth: () => all(16, 2).missed[last],
-      then: { m: 16, steps: last, layer: 2 },
+      guards: ["steps", "m"],
+      truth: () => all(16, 1).missed[last],
+      then: { m: 16, steps: last, layer: 1 },
       because:
         "Several landmarks of this text are nearly alike, so M is close to a matrix that has no inverse, and its own inverse has huge entries. These multiply every small error in the landmarks' rows. After six steps, Z still leaves out the directions in which M is almost zero.",
     });
@@ -92,51 +93,26 @@ export default tf.explorer({
       const { A, missed: errors } = numbers;
       const strongest = most(A);
       const error = tf.percent(errors[state.steps], 0);
-      const shown = question.open ? 9 : last;
-      const heads = { columnHeads: letters };
-      truth.show({
-        title: "the true map, L × L",
-        label: `Layer ${state.layer}: weights of ${L} queries over ${L} keys`,
+      const shown = question.open ? SHOWN : last;
+      map.show({
+        title: blinked
+          ? "the true map: press for the product"
+          : `product after ${stepsOf(state.steps)}: press for the true map`,
+        label: blinked
+          ? `Layer ${state.layer}: weights of ${L} queries over ${L} keys. Press for the product.`
+          : `The product of the three matrices; ${tf.percent(numbers.negative, 0)} of its entries are negative. Press for the true map.`,
         rows: L,
-        values: A,
+        values: blinked ? A : numbers.product,
         most: strongest,
-        signed: true,
-        ...heads,
-      });
-      product.show({
-        title: `product after ${stepsOf(state.steps)}`,
-        label: `The product of the three matrices; ${tf.percent(numbers.negative, 0)} of its entries are negative`,
-        rows: L,
-        values: numbers.product,
-        most: strongest,
-        signed: true,
-        ...heads,
-      });
-      left.show({
-        title: "$𝐂_q$, $L × m$",
-        label: `Weights of ${L} queries over ${state.m} landmark keys`,
-        rows: L,
-        columns: state.m,
-        values: numbers.left,
-        most: 1,
         signed: true,
       });
       middle.show({
-        title: "$𝐙$, $m × m$",
+        title: `$𝐙$, the estimate of $𝐌⁻¹$, after ${stepsOf(state.steps)}`,
         label: `The estimate of the pseudo-inverse after ${stepsOf(state.steps)}; its largest entry is ${tf.short(most(numbers.middle))}`,
         rows: state.m,
         columns: state.m,
         values: numbers.middle,
         most: most(numbers.middle),
-        signed: true,
-      });
-      right.show({
-        title: "$𝐂_k$, $m × L$",
-        label: `Weights of ${state.m} landmark queries over ${L} keys`,
-        rows: state.m,
-        columns: L,
-        values: numbers.right,
-        most: most(numbers.right),
         signed: true,
       });
       const points = errors.map((y, x) => [x, y]);
@@ -153,14 +129,14 @@ export default tf.explorer({
         },
         marks: [
           {
-            line: points.slice(0, 10),
+            line: points.slice(0, SHOWN + 1),
             colour: "attention",
             wide: 2.5,
             dots: true,
             term: "middle",
           },
           {
-            line: points.slice(9),
+            line: points.slice(SHOWN),
             colour: "attention",
             wide: 2.5,
             dots: true,

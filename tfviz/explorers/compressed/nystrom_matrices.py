@@ -15,7 +15,7 @@ LAST = 20
 @cache
 def trained() -> Numbers:
     """Queries and keys of a head of each layer, from the stored experiment, and their text."""
-    shown: Numbers = stored.load("linformer")["shown"]
+    shown: Numbers = stored.load("trained_maps")["shown"]
     return shown
 
 
@@ -23,13 +23,13 @@ class NystromMatrices(Explorer):
     """Full attention of a trained head on 32 characters, and Nyström attention with m landmarks."""
 
     label = "Nyström attention: three thin matrices in place of a map"
-    rem = 72.5, 72.5, 69.5, 65.5, 122
+    rem = 44, 44, 44, 41.5, 107
     data = handed(trained, counts=COUNTS, last=LAST)
 
     m = knob(16, of=COUNTS, label="landmarks", letter="m")
     steps = knob(6, low=0, high=LAST, label="steps of the iteration")
-    layer = knob(2, of=[1, 2], label="layer")
-    asks = "Now try m = 4, then layer 1. Where do more steps help?"
+    layer = knob(1, of=[1, 2], label="layer")
+    asks = "Try m = 4, then layer 2, whose head looks at the next character. Do steps help there?"
 
     def numbers(self) -> Numbers:
         """The true map, the three matrices, their product, and its error after each step."""

@@ -45,7 +45,7 @@ export default tf.explorer({
       format: (x) => percent(x / 100),
       near: 4,
       hides: ["weight of “blue” for “red”", "with full attention"],
-      locks: [],
+      guards: [],
       truth: () => 100 * wanted.A[0][OF],
       then: asked,
       because: `One path leads through each row, and the two add up: ${percent(wanted.unpack[0][0])} of ${percent(wanted.pack[0][OF])} and ${percent(wanted.unpack[0][1])} of ${percent(wanted.pack[1][OF])}. Full attention gives “${words[OF]}” ${percent(full[0][OF])}.`,

@@ -24,7 +24,7 @@ class PackAndUnpack(Explorer):
     """Three colours and three numbers, and l rows of Z; token vectors are queries and keys."""
 
     label = "Luna: the text is packed into l rows, and every token reads them"
-    rem = 59, 59, 57.5, 59.5, 112.5
+    rem = 44, 44, 44, 44, 108.5
     data = handed(words=WORDS, tokens=TOKENS, rows=ROWS, loud=LOUD)
 
     l = knob(2, low=1, high=3, label="rows of Z", letter="l")

@@ -66,11 +66,11 @@ export default tf.explorer({
       format: (x) => `${x} of 8`,
       near: 1,
       hides: ["sampled", "found by the estimate"],
-      locks: ["by"],
+      guards: ["by"],
       truth: (numbers) => numbers.found,
-      then: { by: "sampled", factor: 2, draw: 0, layer: 2 },
+      then: { by: "sampled", factor: 2, draw: 0, layer: 1 },
       because:
-        "A few large scores make a row uneven, and eight keys drawn at random may miss them. But no bar is near the dashed line of an even row: whichever 8 queries are active, all the others lose something.",
+        "A few large scores make a row uneven, and eight keys drawn at random may miss them. But no bar is as low as the dashed line of an even row: whichever 8 queries are active, all the others lose something.",
     });
 
     return (state, values) => {
@@ -78,7 +78,7 @@ export default tf.explorer({
       const { exact, sampled, kept } = values;
       const others = tf.range(L).filter((i) => !kept.includes(i));
       const estimated = best(sampled, u);
-      const top = state.layer === 1 ? 17 : 12;
+      const top = 1.3 * Math.max(...exact, ...sampled);
       plane.show({
         title: "rating of each query: by all keys (bars), by sampled keys (dots)",
         label: `${u} of ${L} queries are active: ${kept.join(", ")}`,
@@ -94,7 +94,7 @@ export default tf.explorer({
             term: "exact",
           },
           { rule: { y: Math.log(L) }, colour: "ink", dash: "5 4" },
-          { text: "dashed: an even row", at: [L * 0.4, Math.log(L) - 0.6], colour: "ink" },
+          { text: "dashed: an even row", at: [L * 0.4, Math.log(L) + 0.04 * top], colour: "ink" },
           tf.range(L).map((i) => ({
             points: [[i, sampled[i]]],
             size: estimated.includes(i) ? 5 : 2.5,

@@ -16,7 +16,7 @@ L, DRAWS = 32, 4
 def trained() -> Numbers:
     """Queries and keys of a head of each layer, and their text, from the stored experiment; for
     each draw the keys that every query is compared with, of which the first U count."""
-    shown = stored.load("linformer")["shown"]
+    shown = stored.load("trained_maps")["shown"]
     dice = torch.Generator().manual_seed(0)
     return {**shown, "drawn": torch.randint(L, (DRAWS, L, L), generator=dice).tolist()}
 
@@ -25,13 +25,13 @@ class ProbsparseQueries(Explorer):
     """A trained head on 32 characters, of whose queries f ⌈ln 32⌉ = 4f attend."""
 
     label = "Informer: which queries deserve full attention"
-    rem = 45, 46, 41.5, 45, 98
+    rem = 35, 43.5, 36, 38.5, 91
     data = handed(trained, draws=DRAWS)
 
     by = knob("exact", of={"exact": "all keys", "sampled": "sampled keys"}, label="rated by")
     factor = knob(2, low=1, high=8, label="factor: 4f active queries, 4f sampled keys", letter="f")
     draw = knob(0, low=0, high=DRAWS - 1, label="draw of the keys")
-    layer = knob(2, of=[1, 2], label="layer")
+    layer = knob(1, of=[1, 2], label="layer")
     asks = "Draw other keys, then raise f: when does the estimate find all of the best queries?"
 
     def numbers(self) -> Numbers:

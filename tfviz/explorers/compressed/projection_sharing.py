@@ -12,10 +12,10 @@ WAYS = {
 
 
 class ProjectionSharing(Explorer):
-    """N layers of h heads; each head has a cell for its E and one for its F."""
+    """N layers of h heads; each head has a dot for its E and one for its F."""
 
     label = "Linformer: which matrices heads, keys and values, and layers share"
-    rem = 53, 53, 53, 50.5, 68
+    rem = 43, 43, 42.5, 42.5, 69
     data = handed(ways=WAYS)
 
     sharing = knob("none", of=WAYS, label="sharing")

@@ -67,7 +67,7 @@ export default tf.explorer({
       format: (angle) => `${tf.short(angle)}°`,
       near: 8,
       hides: ["positive", "error of positive features"],
-      locks: ["kind"],
+      guards: ["kind"],
       truth: (numbers) => {
         const apart = angles.map((_, n) => Math.abs(numbers.sines[n] - numbers.positive[n]));
         return angles[apart.indexOf(Math.min(...apart))];

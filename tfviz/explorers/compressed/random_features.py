@@ -60,7 +60,7 @@ class RandomFeatures(Explorer):
     """
 
     label = "Random features: how far the estimates scatter"
-    rem = 44, 41.5, 38, 41, 90
+    rem = 37.5, 31, 31.5, 34, 89
     data = handed(drawn, angles=ANGLES, draws=DRAWS, block=D)
 
     kind = knob("sines", of=KINDS, label="features")

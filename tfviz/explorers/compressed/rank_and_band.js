@@ -3,7 +3,7 @@ const { heads, text, ranks, diagonals } = tf.data;
 const L = text.length;
 const letters = [...text].map((x) => (x === " " ? "␣" : x));
 const order = ["near", "far"];
-const names = { near: "a head that looks near", far: "a head that looks far" };
+const names = { near: "a head that looks at its neighbour", far: "a head that looks wider" };
 const product = ({ left, right }) =>
   left.map((row) => right[0].map((_, j) => tf.sum(row.map((x, n) => x * right[n][j]))));
 const fitted = (head, r, n) => {
@@ -55,11 +55,11 @@ export default tf.explorer({
       format: (y) => tf.percent(y, 0),
       near: 0.06,
       hides: ["lines"],
-      locks: ["rank", "diagonals", "head"],
+      guards: ["rank", "diagonals", "head"],
       truth: () => surface("near")[ranks.indexOf(RANK)][diagonals.indexOf(BAND)],
       then: { rank: RANK, diagonals: BAND, head: "near" },
       because:
-        "This head looks at its neighbours. Diagonals have a high rank, so a matrix of low rank captures little of them, and a band captures all of them.",
+        "This head looks at the next character. A diagonal has full rank, so a matrix of low rank captures little of it, and a band captures all of it.",
     });
 
     return (state, numbers) => {

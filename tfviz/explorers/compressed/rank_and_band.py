@@ -10,7 +10,7 @@ from tfviz.explorers.base import Explorer, Numbers, exact, handed, knob
 
 RANKS = [0, 1, 2, 4]
 DIAGONALS = [0, 1, 3, 5, 9]
-HEADS = {"near": "looks near", "far": "looks far"}
+HEADS = {"near": "at its neighbour", "far": "wider"}
 
 
 @cache
@@ -24,13 +24,13 @@ class RankAndBand(Explorer):
     """A trained map of 24 characters, and the sum of a band and a matrix of rank r beside it."""
 
     label = "Low rank + band: which of the two does a map need?"
-    rem = 58, 58, 59, 50.5, 98.5
+    rem = 44, 44, 43.5, 36.5, 97
     data = handed(trained, ranks=RANKS, diagonals=DIAGONALS)
 
     rank = knob(4, of=RANKS, label="rank", letter="r")
     diagonals = knob(0, of=DIAGONALS, label="diagonals in the band")
-    head = knob("near", of=HEADS, label="the head")
-    asks = "Choose the head that looks far: does it need both the band and the matrix of low rank?"
+    head = knob("near", of=HEADS, label="the head looks")
+    asks = "Choose the head that looks wider: does it need both a band and a matrix of low rank?"
 
     def numbers(self) -> Numbers:
         """The true map, what is fitted, and the share missed by rank (rows) and diagonals."""

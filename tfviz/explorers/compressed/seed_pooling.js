@@ -52,7 +52,7 @@ export default tf.explorer({
       format: place,
       near: 0.25,
       hides: ["pooled", "pooled vectors"],
-      locks: [],
+      guards: [],
       truth: (numbers) => numbers.pooled[0],
       then: { k: 1, angle: 30, beta: 3, x: -0.5, y: 0.5 },
       because:

@@ -23,7 +23,7 @@ class SeedPooling(Explorer):
     larger its weight. Projections are left out: points are their own keys and values."""
 
     label = "Seeds that pool a cloud of points"
-    rem = 45, 46.5, 46.5, 42.5, 101
+    rem = 39.5, 39.5, 40.5, 34.5, 95
     data = handed(cloud, moved=MOVED)
 
     k = knob(1, of=[1, 2, 3], label="seeds", letter="k")

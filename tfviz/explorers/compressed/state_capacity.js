@@ -59,7 +59,7 @@ export default tf.explorer({
       },
       format: (n) => `${n} pairs`,
       hides: ["all", "last"],
-      locks: ["n", "d", "half"],
+      guards: ["n", "d", "half"],
       truth: (numbers) => counts[numbers.all.findIndex((x) => x < 0.999)],
       then: { n: 9, d: 8, half: 0 },
       because:

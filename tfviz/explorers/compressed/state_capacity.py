@@ -32,7 +32,7 @@ class StateCapacity(Explorer):
     """
 
     label = "A state that fills up, pair after pair"
-    rem = 57, 57, 54, 54, 102
+    rem = 42.5, 42.5, 40.5, 40, 101
     data = handed(written, sizes=SIZES, recent=RECENT)
 
     n = knob(4, low=1, high=PAIRS, label="pairs written", letter="p")

@@ -37,7 +37,7 @@ export default tf.explorer({
       format: (j) => `token ${j}`,
       near: 0,
       hides: ["reach", "reaches at most"],
-      locks: [],
+      guards: [],
       truth: () => asked.query + reachOf(asked),
       then: asked,
       because:

@@ -10,7 +10,7 @@ class TwoLevelPooling(Explorer):
     """A window of fine keys around the query, and a wider one of pooled keys, in 64 tokens."""
 
     label = "Poolingformer: a window of tokens and a wider one of pooled tokens"
-    rem = 41, 39, 40.5, 42, 73.5
+    rem = 34.5, 35.5, 35.5, 38, 67
     data = handed(L=L)
 
     query = knob(32, low=0, high=L - 1, label="query", letter="i")

@@ -49,7 +49,7 @@ export default tf.explorer({
       unit: "numbers",
       near: 4,
       hides: ["shared"],
-      locks: ["h_kv"],
+      guards: ["h_kv"],
       truth: (numbers) => numbers.kept.at(-1),
       then: { h_kv: 1 },
       because:
@@ -67,7 +67,7 @@ export default tf.explorer({
         label: "the last query head that reads key head 0",
       },
       format: (n) => `query head ${n}`,
-      locks: ["h_kv", "wiring"],
+      guards: ["h_kv", "wiring"],
       truth: (numbers) => numbers.reads.lastIndexOf(0),
       then: { h_kv: 2, wiring: "neighbours" },
       because:

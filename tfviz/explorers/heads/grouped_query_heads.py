@@ -29,7 +29,7 @@ class GroupedQueryHeads(Explorer):
     """
 
     label = "Query heads, the key and value heads that they read, and what a cache keeps"
-    rem = 49.5, 50.5, 51.5, 54.5, 89.5
+    rem = 37, 37, 38, 40.5, 86
     data = handed(trained, keyHeads=KEY_HEADS)
     examples = EXAMPLES
 
@@ -48,11 +48,6 @@ class GroupedQueryHeads(Explorer):
         "Switch to tiled groups: which query heads now read other keys? And what happens with a "
         "single head of keys?"
     )
-
-    def heights(self) -> dict[int, float]:
-        """Where the first question is about the cache, its words are fewer."""
-        fewer = {1136: 49.5, 980: 50.5, self.narrow: 87, 356: 88.5}
-        return super().heights() | {356: 89.5} | (fewer if self.h_kv == 8 else {})
 
     def numbers(self) -> Numbers:
         """The key head of each query head, the keys and values left, and the numbers kept."""

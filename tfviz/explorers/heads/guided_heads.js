@@ -53,7 +53,7 @@ export default tf.explorer({
       near: 0.05,
       format: (y) => tf.fixed(y, 2),
       hides: ["floor", "least loss of row 0"],
-      locks: ["learned"],
+      guards: ["learned"],
       truth: (numbers) => numbers.floors[0],
       then: { pattern: "previous", causal: false, L: 6, learned: 1 },
       because:

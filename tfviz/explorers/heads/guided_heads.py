@@ -18,7 +18,7 @@ class GuidedHeads(Explorer):
     """
 
     label = "A pattern that a head is shown, and how close each row can get to it"
-    rem = 57, 57, 55, 53.5, 81.5
+    rem = 42.5, 42.5, 41.5, 40, 77.5
 
     pattern = knob("previous", of={name: f"{name} token" for name in PATTERNS}, label="pattern")
     causal = knob(False, label="causal mask")

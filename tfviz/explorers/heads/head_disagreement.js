@@ -1,5 +1,5 @@
 // The cosine of the outputs of two heads, for each pair: mean over tokens of a held-out text, step by step.
-const { at, pairs, nats, strengths } = tf.data;
+const { at, pairs, strengths } = tf.data;
 const h = pairs[0][0][0].length;
 const steps = at.at(-1);
 const all = (matrix) => tf.mean(matrix.flat());
@@ -9,7 +9,7 @@ const between = (matrix) => {
 };
 const matricesOf = (strength, layer) =>
   pairs[strengths.indexOf(strength)].map((layers) => layers[layer - 1]);
-const signed = (x, digits = 2) => tf.fixed(x, digits);
+const signed = (x) => tf.fixed(x, 2);
 
 export default tf.explorer({
   numbers({ strength, step, layer }) {
@@ -44,7 +44,7 @@ export default tf.explorer({
       near: 0.06,
       format: (y) => signed(y),
       hides: ["apart"],
-      locks: ["strength"],
+      guards: ["strength"],
       truth: (numbers) => numbers.with.at(-1),
       then: { strength: 1, step: steps, layer: 2 },
       because:
@@ -100,10 +100,7 @@ export default tf.explorer({
       app.read({
         "mean cosine of two heads": signed(mean),
         [`−D, mean of all ${h * h} cosines`]: signed(numbers.agreement),
-        "nats per character, after training": signed(
-          tf.mean(nats[strengths.indexOf(state.strength)]),
-          3,
-        ),
+        "mean cosine with λ = 0": signed(numbers.without[now]),
       });
       app.say(
         `With λ = ${state.strength}, after ${state.step} steps, the mean cosine of two heads in layer ${state.layer} is ${signed(mean)}.`,

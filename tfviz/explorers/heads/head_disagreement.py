@@ -15,12 +15,11 @@ EVERY, STEPS = 20, 200
 
 @cache
 def trained() -> Numbers:
-    """Cosines of each pair of heads, by λ, step and layer, and the loss, from the experiment."""
+    """Cosines of each pair of heads, by λ, step and layer, from the experiment."""
     kept = stored.load("head_disagreement")
     return {
         "at": kept["at"],
         "pairs": [kept["pairs"][NAMES[x]] for x in STRENGTHS],
-        "nats": [kept["nats"][NAMES[x]] for x in STRENGTHS],
     }
 
 
@@ -28,7 +27,7 @@ class HeadDisagreement(Explorer):
     """Four heads of a layer: the cosine of the outputs of each pair, while the model learns."""
 
     label = "How alike heads are while a model learns, with and without disagreement loss"
-    rem = 58, 58, 56, 56.5, 87
+    rem = 42.5, 43.5, 43, 42.5, 79
     data = handed(trained, strengths=STRENGTHS)
 
     strength = knob(0.0, of=STRENGTHS, label="strength of the loss", letter="λ")

@@ -68,7 +68,7 @@ export default tf.explorer({
       format: (x) => `${x} ${x === 1 ? "number" : "numbers"}`,
       near: 1,
       hides: ["random", "smallest exact width"],
-      locks: ["target", "d_p", "sharp"],
+      guards: ["target", "d_p", "sharp"],
       truth: () => enough(missedBy("random 1")),
       then: asked,
       because: `Scores of ${L} tokens have rank up to ${L}, but the softmax ignores a constant added to a row, so a width of ${L - 1} is enough. Any narrower head misses something.`,

@@ -43,7 +43,7 @@ class HeadWidth(Explorer):
     """Three maps of 13 tokens: what heads of 1 to 13 numbers draw of them, and what they miss."""
 
     label = "A target map of weights, and what a head of a given width makes of it"
-    rem = 59, 59, 61, 52, 74
+    rem = 44, 44, 44, 37.5, 69
     data = handed(logits=given_logits, widths=WIDTHS)
 
     d_p = knob(2, low=1, high=L, label="width of the head", letter="dₚ")

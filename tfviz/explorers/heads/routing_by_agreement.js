@@ -91,7 +91,7 @@ export default tf.explorer({
       },
       format: place,
       near: 0.2,
-      locks: ["rounds", "way", "x", "y"],
+      guards: ["rounds", "way", "x", "y"],
       truth: (numbers) => numbers.out[0],
       then: { rounds: last, ...begins },
       because:

@@ -18,7 +18,7 @@ class RoutingByAgreement(Explorer):
     """
 
     label = "Routing by agreement: votes of six heads, and the two outputs that they make"
-    rem = 46.5, 48.5, 46.5, 46.5, 98
+    rem = 40, 40, 37.5, 39, 95
     data = handed(A=A, B=B, floor=FLOOR)
     examples = EXAMPLES
 

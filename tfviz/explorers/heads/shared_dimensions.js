@@ -9,6 +9,16 @@ const ways = [
 // of d_k, the place among the sizes
 const at = (d_k) => sizes.length - 1 - sizes.indexOf(d_k);
 const percent = (x) => tf.percent(x, 0);
+const ENOUGH = 0.9; // of the digits
+const fewest = Math.min(...sizes.filter((_, n) => accuracies.parafac[n] >= ENOUGH));
+// the features by the head that uses each most: what is not shared stands in steps
+const sorted = (m) => {
+  const weight = (n) => m.map((row) => Math.abs(row[n]));
+  const head = (n) => tf.best(weight(n));
+  const order = tf.range(m[0].length, (n) => n);
+  order.sort((a, b) => head(a) - head(b) || Math.max(...weight(b)) - Math.max(...weight(a)));
+  return m.map((row) => order.map((n) => row[n]));
+};
 
 export default tf.explorer({
   numbers({ d_k }) {
@@ -29,26 +39,24 @@ export default tf.explorer({
     const plane = app.plane({ height: (wide) => tf.clamp(wide * 0.36, 200, 260), lead: true });
     app.formula("head a:   𝐗 𝐖̃_q diag({mixing:𝐦_a}) (𝐗 𝐖̃_k)ᵀ");
     app.knob("d_k");
-    const asked = 12;
     const question = app.ask({
       name: "accuracy",
-      question: `A trained encoder reads ${percent(accuracies.parafac[0])} of the test digits correctly, with ${sizes[0]} features of queries and keys in each layer. A decomposition (PARAFAC) replaces them with ${asked}, and nothing is trained again. What share is still read correctly?`,
+      question: `A trained encoder reads ${percent(accuracies.parafac[0])} of the test digits correctly, with ${sizes[0]} features of queries and keys in each layer. A decomposition (PARAFAC) replaces them with fewer, which heads can share, and nothing is trained again. What is the smallest of these sizes that still reads ${percent(ENOUGH)}?`,
       about: plane,
       ghost: {
-        first: 0.6,
-        at: (y) => [at(asked), y],
-        to: (_, y) => tf.clamp(Math.round(y * 100) / 100, 0, 1),
-        by: [0, 0.01],
-        label: `the accuracy with ${asked} features`,
+        first: sizes[2],
+        at: (size) => [at(size), ENOUGH],
+        to: (x) => sizes[sizes.length - 1 - tf.clamp(Math.round(x), 0, sizes.length - 1)],
+        by: [1, 0],
+        draw: (size) => ({ rule: { x: at(size) }, colour: "ink", dash: "6 4" }),
+        label: "the smallest size that is enough",
       },
-      format: percent,
-      near: 0.04,
-      hides: ["fewer", "read correctly"],
-      locks: ["d_k"],
-      truth: () => accuracies.parafac[sizes.indexOf(asked)],
-      then: { d_k: asked },
-      because:
-        "A quarter of the features is almost enough. So this model needs only a small part of what 48 features can express.",
+      format: (size) => `${size} features`,
+      hides: ["fewer"],
+      guards: ["d_k"],
+      truth: () => fewest,
+      then: { d_k: fewest },
+      because: `Even ${fewest} features, one for each head, read ${percent(accuracies.parafac[sizes.indexOf(fewest)])}. This model needs only a small part of what ${sizes[0]} features can express.`,
     });
 
     return (state, numbers) => {
@@ -61,10 +69,10 @@ export default tf.explorer({
         rows: h,
         columns: d_k,
         signed: true,
-        values: numbers.mixing,
+        values: sorted(numbers.mixing),
         most: 1,
         text: () => "",
-        rowHeads: tf.range(h, String),
+        rowHeads: app.narrow && d_k > 24 ? undefined : tf.range(h, String), // rows of 6 pixels
         marks: [{ cells: tf.range(h, (a) => [a, 0]), term: "mixing" }],
       });
       const steps = sizes.length - 1;
@@ -80,6 +88,8 @@ export default tf.explorer({
         },
         y: { from: 0, to: 1, ticks: [0, 0.25, 0.5, 0.75, 1], format: percent },
         marks: [
+          { rule: { y: ENOUGH }, colour: "muted", dash: "2 4" },
+          { text: percent(ENOUGH), at: [-0.2, ENOUGH], dy: 12, align: "start" },
           { rule: { y: blind }, colour: "muted", dash: "2 4", part: "fewer" },
           { text: "all scores 0", at: [steps, blind], dy: 16, align: "end", part: "fewer" },
           ways.map(({ way, name, colour, dash }) => ({

@@ -21,17 +21,35 @@ function talk(state) {
   return { mixed_scores: S, weights: W, mixed_weights: U, sums: U.map(tf.sum) };
 }
 const entry = (x) => tf.fixed(x, 1);
+const ROLES = ["key", "attention"]; // of the heads
+
+// From left to right: words, scores, wires, weights, wires, weights that meet the values; head 0 above head 1.
+function layout(plane) {
+  const [W, H] = [plane.width - 24, plane.height - 22]; // one unit is one pixel
+  const first = plane.width < 480 ? 36 : 44; // the width of the words
+  const panel = (W - first) * (plane.width < 480 ? 0.2 : 0.22);
+  const gap = (W - first - 3 * panel) / 2;
+  const lefts = tf.range(3, (k) => first + k * (panel + gap));
+  const top = 32; // for the names of columns
+  const high = (H - top - 32) / 2; // of a head
+  const row = high / n;
+  const upper = [H - top, high];
+  return { H, panel, gap, lefts, row, upper, at: (b, j) => upper[b] - (j + 0.5) * row };
+}
+
+// What leads from one head to another: an S from the end of one column to the beginning of the next. What
+// stays in its head runs on the outside, what crosses on the inside.
+function wireOf({ panel, gap, lefts, upper, row }, k, a, b) {
+  const outside = a === b ? 0.27 : 0.74;
+  const port = (head) => upper[head] - n * row * (head ? 1 - outside : outside);
+  const [x, from, to] = [lefts[k] + panel + 6, port(a), port(b)];
+  return (part) => [x + (gap - 12) * part, from + (to - from) * part * part * (3 - 2 * part)];
+}
 
 export default tf.explorer({
   numbers: talk,
   setup(app) {
-    const top = app.split("2fr 1fr");
-    const before = app.matrix({ axes: ["head", "key"], tall: 110, into: top });
-    const first = app.matrix({ axes: ["from", "to"], tall: 110, into: top });
-    const plane = app.plane({ height: (width) => tf.clamp(width * 0.3, 180, 220), lead: true });
-    const bottom = app.split("2fr 1fr");
-    const after = app.matrix({ axes: ["head", "key"], tall: 110, into: bottom });
-    const second = app.matrix({ axes: ["from", "to"], tall: 110, into: bottom });
+    const plane = app.plane({ long: true, height: (width) => (width < 480 ? 330 : 400) });
     app.formula("𝐒 = 𝐉 {first:𝐏_l};   𝐖 = {softmax:softmax(𝐒)};   𝐔 = 𝐖 {second:𝐏_w}");
     app.knobsOf("score_01", "score_11");
     app.knobsOf("weight_00", "weight_10");
@@ -42,80 +60,122 @@ export default tf.explorer({
       about: plane,
       ghost: {
         first: 1,
-        at: (j) => [j + 0.2, 0.5],
-        to: (x) => tf.clamp(Math.round(x - 0.2), 0, n - 1),
-        by: [1, 0],
+        at: (j) => {
+          const place = layout(plane);
+          return [place.lefts[1] + 0.3 * place.panel, place.at(1, j)];
+        },
+        to: (_, y) => {
+          const { upper, row } = layout(plane);
+          return tf.clamp(Math.round((upper[1] - y) / row - 0.5), 0, n - 1);
+        },
+        by: ([x, y], [right, up]) => [x, y + (up || right) * layout(plane).row],
         label: "the word with the most weight in head 1",
       },
       format: (j) => `“${words[j]}”`,
       hides: ["head 1"],
-      locks: ["score_01", "score_11"],
+      guards: ["score_01", "score_11"],
       truth: (numbers) => tf.best(numbers.weights[1]),
       then: { score_01: -1, score_11: 0 },
       because:
         "“red” has the lowest score in head 0, −1.5. Times −1, it becomes 1.5, the highest. Head 1 gives the most weight to what head 0 gives the least.",
     });
 
-    return (state, numbers) => {
-      const heads = { rows: 2, columns: n, signed: true, columnHeads: words, rowHeads: ["0", "1"] };
-      before.show({
-        title: "scores of one query, before $𝐏_l$",
-        label: `Scores of head 0: ${scores[0].map(entry).join(", ")}; of head 1: ${scores[1].map(entry).join(", ")}`,
-        values: scores,
-        text: (i, j) => entry(scores[i][j]),
-        most: 3,
-        ...heads,
-      });
-      const mixture = (picture, P, title, term) => {
-        picture.show({
-          title,
-          label: `${title}: ${P.map((row) => row.map(entry).join(", ")).join("; ")}`,
-          rows: 2,
-          columns: 2,
-          signed: true,
-          values: P,
-          most: 1,
-          text: (i, j) => entry(P[i][j]),
-          rowHeads: ["0", "1"],
-          columnHeads: ["0", "1"],
-          marks: [{ cells: tf.range(4, (k) => [Math.floor(k / 2), k % 2]), term }],
+    return (state, { weights, mixed_weights, sums }) => {
+      const place = layout(plane);
+      const { H, panel, lefts, row, upper, at } = place;
+      const half = tf.clamp(0.75 * row, 8, 16); // of a wire of 1
+
+      // lying bars from a line at `zero`, a share of the panel
+      const bars = (k, rows, zero, unit, term) =>
+        both.map((b) => {
+          const part = b && k ? "head 1" : undefined;
+          const base = lefts[k] + zero * panel;
+          return [
+            {
+              line: [
+                [base, upper[b]],
+                [base, upper[b] - n * row],
+              ],
+              colour: "grid",
+              wide: 1,
+            },
+            rows[b].map((value, j) => {
+              const [y, end] = [at(b, j), base + value * unit * panel];
+              const shape = tf.box(
+                Math.min(base, end),
+                Math.max(base, end),
+                y - 0.34 * row,
+                y + 0.34 * row,
+              );
+              return { shape, colour: ROLES[b], strength: 0.85, part, term };
+            }),
+          ];
         });
-      };
-      mixture(first, scoresOf(state), "$𝐏_l$, from head to head", "first");
-      mixture(second, weightsOf(state), "$𝐏_w$, from head to head", "second");
-      const W = numbers.weights;
+      // as wide as its entry; stripes where that is below 0
+      const wires = (k, P, knobs, term) =>
+        [
+          [0, 0],
+          [1, 1],
+          [0, 1],
+          [1, 0],
+        ].map(([a, b]) => {
+          const [value, on, knob] = [P[a][b], wireOf(place, k, a, b), knobs[`${a}${b}`]];
+          const line = tf.range(25, (m) => on(m / 24));
+          const [x, y] = on(0.64);
+          const letter = on(0.17);
+          return [
+            {
+              line,
+              colour: value ? tf.faint(ROLES[a], 40) : "grid",
+              wide: Math.max(1.5, 2 * half * Math.abs(value)),
+              dash: value < 0 ? "5 3" : value ? undefined : "2 4",
+              term,
+            },
+            (knob || value) && { text: entry(value).replace(".0", ""), at: letter, colour: "ink" },
+            knob && {
+              handle: [x, y + value * half],
+              knob,
+              colour: ROLES[a],
+              text: entry(value),
+              to: (_, up) => ({ [knob]: app.snap(knob, (up - y) / half) }),
+              term,
+            },
+          ];
+        });
+      const titles = ["scores", "softmax", "for values"];
+      const over = (text, x, term) => ({ text, at: [x, H - 4], colour: "muted", term });
+
       plane.show({
-        title: "weights after $𝐏_l$ and the softmax: head 0 (left bars) and head 1 (right bars)",
-        label: `Head 0 gives the most weight to ${words[tf.best(W[0])]}${question.open ? "" : `, head 1 to ${words[tf.best(W[1])]}`}`,
-        x: { names: words },
-        y: { from: 0, to: 1, ticks: [0, 0.5, 1] },
-        marks: both.map((b) =>
-          W[b].map((w, j) => ({
-            shape: tf.box(j + (b ? 0.02 : -0.38), j + (b ? 0.38 : -0.02), 0, w),
-            colour: b ? "attention" : "key",
-            strength: 0.85,
-            part: b ? "head 1" : undefined,
-            term: "softmax",
-          })),
-        ),
+        title: "one query in two heads: drag the edge of a wire",
+        label: `Head 0 gives the most weight to ${words[tf.best(weights[0])]}${question.open ? "" : `, head 1 to ${words[tf.best(weights[1])]}`}`,
         hover: false,
-      });
-      const U = numbers.mixed_weights;
-      after.show({
-        title: "weights that meet the values, after $𝐏_w$",
-        label: `The weights of head 0 sum to ${entry(numbers.sums[0])}`,
-        values: U,
-        text: (i, j) => tf.fixed(U[i][j], 2),
-        part: (i) => (i === 1 ? "head 1" : undefined),
-        most: 1,
-        ...heads,
+        x: { from: 0, to: plane.width - 24, bare: true },
+        y: { from: 0, to: H, bare: true },
+        marks: [
+          titles.map((text, k) => over(text, lefts[k] + panel / 2)),
+          over("$𝐏_l$", (lefts[0] + panel + lefts[1]) / 2, "first"),
+          over("$𝐏_w$", (lefts[1] + panel + lefts[2]) / 2, "second"),
+          both.map((b) =>
+            words.map((text, j) => ({
+              text,
+              at: [-12, at(b, j)],
+              align: "start",
+              colour: ROLES[b],
+            })),
+          ),
+          wires(0, scoresOf(state), { "01": "score_01", 11: "score_11" }, "first"),
+          wires(1, weightsOf(state), { "00": "weight_00", 10: "weight_10" }, "second"),
+          bars(0, scores, 0.42, 0.2),
+          bars(1, weights, 0, 1, "softmax"),
+          bars(2, mixed_weights, 0.5, 0.5),
+        ],
       });
       app.read({
-        "head 0 sums to": tf.fixed(numbers.sums[0], 2),
-        "head 1 sums to": tf.fixed(numbers.sums[1], 2),
+        "head 0 sums to": tf.fixed(sums[0], 2),
+        "head 1 sums to": tf.fixed(sums[1], 2),
       });
       app.say(
-        `Head 0 gives the most weight to “${words[tf.best(W[0])]}”${question.open ? "" : `, head 1 to “${words[tf.best(W[1])]}”`}; after $𝐏_w$ the weights of head 0 sum to ${tf.fixed(numbers.sums[0], 2)}.`,
+        `Head 0 gives the most weight to “${words[tf.best(weights[0])]}”${question.open ? "" : `, head 1 to “${words[tf.best(weights[1])]}”`}; after $𝐏_w$ the weights of head 0 sum to ${tf.fixed(sums[0], 2)}.`,
       );
     };
   },

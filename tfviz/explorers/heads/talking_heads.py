@@ -18,7 +18,7 @@ class TalkingHeads(Explorer):
     """
 
     label = "Talking heads: two heads exchange scores and weights"
-    rem = 56, 56, 54.5, 57, 104
+    rem = 35, 35, 36, 34.5, 69.5
     data = handed(words=WORDS, scores=SCORES)
 
     score_01 = knob(-1.0, of=STEP, label="$𝐏_l$ from head 0 to head 1")

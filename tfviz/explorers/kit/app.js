@@ -23,6 +23,8 @@ class App {
   view; // what setup() gave: it draws
   lit; // the term that lights up
   relight; // does so again, in a new drawing
+  full = true; // nothing can be done if it is higher than a screen: fit() has seen to it, or will
+  notes; // formulas and sentences: beside the picture, or below it where there is no room
 
   constructor(model, host, spec, tf) {
     this.tf = tf;
@@ -35,7 +37,7 @@ class App {
     this.measures = [];
     this.knobs = new Map(); // the controls by the names of their knobs
     this.asked = [];
-    this.locked = new Set(); // knobs that a question keeps shut
+    this.squeeze = 1; // of the heights that a module asks for
     this.first = structuredClone(this.all());
     // the knobs as declared, with the ends and choices that depend on what is given
     const ends = spec.ends?.(this.values()) ?? {};
@@ -47,7 +49,8 @@ class App {
     const body = host.querySelector(":scope > .tfviz-explorer-body");
     this.host = host;
     this.formerly = host.dataset.formerly ? [host.dataset.formerly] : []; // its name before
-    this.root = el("div", { className: `tfx tfx-${tf.name}` });
+    const kind = tf.declared.scene ? "tfx tfx-scene" : "tfx";
+    this.root = el("div", { className: `${kind} tfx-${tf.name}` });
     this.root.dataset.lmSuppressShortcuts = "true";
     this.root.dataset.jpSuppressContextMenu = "true";
     this.top = el("p", { className: "tfx-prompt", hidden: true });
@@ -57,9 +60,12 @@ class App {
     this.status = el("p", { className: "tfx-status", role: "status" });
     this.readouts = el("div", { className: "tfx-readouts" });
     this.footer = el("div", { className: "tfx-footer" });
-    const main = el("div", { className: "tfx-main" }, this.picture, this.controls);
-    const parts = [this.top, this.questions, main, this.status, this.readouts, this.footer];
-    this.root.append(...parts);
+    // beside the picture: what is moved, then what it comes to
+    const beside = [this.controls, this.status, this.readouts, this.footer];
+    this.side = el("div", { className: "tfx-side" }, ...beside);
+    const parts = [this.top, this.questions, this.picture, this.side];
+    this.main = el("div", { className: "tfx-main" }, ...parts);
+    this.root.append(this.main);
     (body || host).replaceChildren(this.root);
     this.theme();
     if (model.get("prompt")) this.prompt(model.get("prompt"));
@@ -92,10 +98,16 @@ class App {
     const { low, high } = this.about[key];
     return { low: at(low), high: at(high) };
   }
-  // Sets knobs by name; what hangs on them is kept between its ends.
+  // Sets knobs by name. A reader who moves what an open question guards has looked: all is shown.
   set(key, value) {
+    const before = this.all();
+    this.bring(typeof key === "object" ? key : { [key]: value });
+    for (const question of this.asked) question.looked(before);
+  }
+  // Brings about a state that the kit names, without looking; what hangs on a knob is kept between its ends.
+  bring(given) {
     this.way = undefined;
-    const changes = typeof key === "object" ? { ...key } : { [key]: value };
+    const changes = { ...given };
     const state = { ...this.all(), ...changes };
     for (const name of this.hanging) {
       const { low = Number.NEGATIVE_INFINITY, high = Number.POSITIVE_INFINITY } = this.ends(
@@ -113,7 +125,7 @@ class App {
   // The same, and the picture shows the way there; with reduced motion it is there at once.
   glide(changes) {
     const from = this.all();
-    this.set(changes);
+    this.bring(changes);
     const to = this.all();
     const keys = this.spec.keys.filter((key) => String(from[key]) !== String(to[key]));
     if (keys.length && !this.still) this.way = { begun: performance.now(), from, to, keys };
@@ -166,6 +178,7 @@ class App {
     cancelAnimationFrame(this.frame);
     this.frame = undefined;
     this.draw(this.between());
+    if (!this.full && !this.narrow && this.root.offsetHeight > SCREEN) this.fit();
     if (this.way) for (const key of this.way.keys) this.redraw(key);
     if (this.lit) this.relight(); // what was drawn anew lights up again
   }
@@ -181,25 +194,82 @@ class App {
     for (const update of this.fields) update();
     this.shown = undefined;
     this.top.hidden = !this.words || this.asked.some(({ node }) => !node.hidden);
-    if (changed.has("size") && !this.rehearsing) this.keepRoom();
+    if (changed.has("size") && !this.rehearsing) {
+      clearTimeout(this.fitting);
+      this.fitting = setTimeout(() => this.fit(), RESIZED);
+    }
+  }
+  get narrow() {
+    return this.main.clientWidth <= PHONE;
+  }
+  // No higher than a screen. Notes are moved for it, and what is moved loses the focus: it gets it back.
+  fit() {
+    clearTimeout(this.fitting);
+    this.fitting = undefined;
+    const held = document.activeElement;
+    this.place();
+    if (held !== document.activeElement && this.root.contains(held))
+      /** @type {HTMLElement} */ (held).focus({ preventScroll: true });
+  }
+  // Notes for which there is no room beside the picture stand below it, and pictures become smaller
+  // where all is too high, and larger where what stands beside them is higher.
+  place() {
+    const { picture, side, controls, footer, root } = this;
+    this.notes ??= [...side.children].filter((part) => part !== controls && part !== footer);
+    const lowest = (column) => {
+      const last = [...column.children].filter((one) => one.offsetHeight && one !== footer).at(-1);
+      return last ? last.offsetTop + last.offsetHeight - column.offsetTop : 0;
+    };
+    const drawn = (squeeze) => {
+      this.squeeze = squeeze;
+      this.keepRoom();
+    };
+    footer.before(...this.notes);
+    for (const question of this.asked) question.help();
+    drawn(1);
+    if (this.narrow) return;
+    const beside = side.offsetTop < picture.offsetTop + picture.offsetHeight;
+    const room = (grown = 1) => grown * lowest(picture) - lowest(side) - footer.offsetHeight;
+    let below = null;
+    // a state that a link holds has perhaps no question above it: it needs no more room than is kept
+    const { minHeight } = getComputedStyle(root.closest(".tfviz-explorer-body") ?? root);
+    const tallest = Math.min(TALLEST, Number.parseFloat(minHeight) || TALLEST);
+    const fine = () => room() >= 0 || (room(GROWN) >= 0 && root.offsetHeight <= tallest);
+    for (const note of [...this.notes].reverse()) {
+      if (!beside || fine()) break;
+      if (note.offsetHeight) below = picture.insertBefore(note, below);
+    }
+    if (below) drawn(1);
+    for (let n = 0, before = 0; n < 4; n++) {
+      const high = lowest(picture);
+      const over = Math.min(
+        Math.max(0, root.offsetHeight - TALLEST),
+        beside ? room() : Number.POSITIVE_INFINITY,
+      );
+      const share = clamp(this.squeeze * (1 - over / high), SHRUNK, GROWN);
+      if (Math.abs(over) < 2 || share === this.squeeze || high === before) break;
+      before = high;
+      drawn(share);
+    }
+    this.full = root.offsetHeight > SCREEN;
   }
   // Nothing moves when an answer is shown: each part keeps the room that it needs before and after.
   keepRoom() {
     const open = this.asked.filter((question) => question.open);
     const parts = () => [...this.root.querySelectorAll(KEPT)];
     for (const part of parts()) part.style.minHeight = "";
-    if (!open.length) return;
     const rooms = new Map();
     // draws a state, the one at hand without it, and measures what it needs
     const tried = (state) => {
-      this.changed = new Set([...this.spec.keys, ...this.tf.declared.given]);
+      this.changed = new Set([...this.spec.keys, ...this.tf.declared.given, "size"]);
       this.draw(state);
+      if (!open.length) return;
       for (const part of parts())
         rooms.set(part, Math.max(rooms.get(part) ?? 0, part.offsetHeight));
     };
     this.rehearsing = true;
     for (const question of open) question.open = false;
-    tried(open[0].target());
+    if (open.length) tried(open[0].target());
     for (const question of open) question.open = true;
     tried();
     this.rehearsing = false;
@@ -287,9 +357,15 @@ for (const part of [controls, terms]) {
   Object.defineProperties(App.prototype, Object.getOwnPropertyDescriptors(part));
 }
 
+const PHONE = 640; // pixels inside an explorer, as in kit.css: one column
+const SCREEN = 720; // pixels that a laptop shows of an explorer
+const TALLEST = 700; // of these, what fit() fills: another state may need a line more
+const [SHRUNK, GROWN] = [0.72, 1.4]; // of the height that a module asks for
+const RESIZED = 150; // milliseconds of rest, until what has another width fits again
 const GLIDE = 600; // milliseconds from the state at hand to the one that an answer names
 const KEPT =
   ".tfx-controls, .tfx-status, .tfx-readout, .tfx-table, .tfx-lines, .tfx-chips, .tfx-formula, .tfx-title, .tfx-frame";
+const EMBEDDED = 72; // pixels around an explorer on a page of its own, with the line below it
 const ADDRESS_AFTER = 300; // milliseconds of rest, until the address follows the state
 
 // The states in the address, each under the name of its explorer: #name=…&name-2=…
@@ -386,21 +462,31 @@ function explorer(tf, spec) {
     };
     const hash = () => `#${address}=${pack(app.moved())}`;
     const code = () => (spec.python ?? written)(app);
-    app.button("reset", () => {
-      app.set(structuredClone(first));
-      tell("first state");
-    });
-    if (place >= 0)
-      app.button(
-        "copy link",
-        copier(() => location.href.split("#")[0] + hash(), "link"),
-      );
-    app.button("copy Python", copier(code, "Python"));
-    for (const [what, text] of Object.entries(spec.copies ?? {}))
-      app.button(
-        `copy ${what}`,
-        copier(() => text(app), what),
-      );
+    const framed = () => {
+      const frame = el("iframe", { title: host.ariaLabel, width: "100%" });
+      frame.src = `${host.dataset.embed}#${tf.name}=${pack(app.moved())}`;
+      frame.height = String(Math.ceil(app.root.offsetHeight) + EMBEDDED);
+      frame.style.border = "0";
+      return frame.outerHTML;
+    };
+    if (!tf.declared.scene) {
+      app.button("reset", () => {
+        app.bring(structuredClone(first));
+        tell("first state");
+      });
+      if (place >= 0)
+        app.button(
+          "copy link",
+          copier(() => location.href.split("#")[0] + hash(), "link"),
+        );
+      app.button("copy Python", copier(code, "Python"));
+      if (host.dataset.embed) app.button("embed", copier(framed, "HTML"));
+      for (const [what, text] of Object.entries(spec.copies ?? {}))
+        app.button(
+          `copy ${what}`,
+          copier(() => text(app), what),
+        );
+    }
     app.footer.append(said);
     if (notice) tell(notice);
 
@@ -464,16 +550,16 @@ function explorer(tf, spec) {
     for (const question of app.asked) question.start();
     app.linkTerms();
     app.paint();
-    app.keepRoom();
+    app.fit();
     // words are measured: with faces that come later, once more
-    if (document.fonts.status === "loading") document.fonts.ready.then(() => app.redraw("faces"));
+    if (document.fonts.status === "loading") document.fonts.ready.then(() => app.redraw("size"));
     // for the tests, and for the curious at the console
     host.tfviz = {
       numbers: () => plain(app.numbers()),
       python: code,
       hash,
       paint: () => app.paint(),
-      resting: () => ![app.frame, app.way, app.speech].some(Boolean), // drawn, arrived and said
+      resting: () => ![app.frame, app.way, app.speech, app.fitting].some(Boolean), // drawn, arrived and said
       questions: () => app.asked.map((question) => question.facts()),
     };
     host.dataset.ready = "true";
@@ -483,7 +569,8 @@ function explorer(tf, spec) {
       removeEventListener("hashchange", restore);
       host.removeEventListener("tfviz:show", asked);
       cancelAnimationFrame(app.frame);
-      for (const timer of [app.speech, app.unstyled, later, telling]) clearTimeout(timer);
+      for (const timer of [app.speech, app.fitting, app.unstyled, later, telling])
+        clearTimeout(timer);
       for (const call of app.cleanup) call();
     };
   }
@@ -538,9 +625,11 @@ const kit = (about) => {
     python,
     el,
     mix,
+    faint,
     word,
     keyed,
   };
   tf.explorer = (spec) => explorer(tf, spec);
   return tf;
 };
+kit.Model = Model;

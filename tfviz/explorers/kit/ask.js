@@ -4,35 +4,37 @@
 //     chips: [text, …] | ruler: {low, high, step, first} | number: {hint} | curve: {at: [x, …], log}
 //       | ghost: {first, at(value) -> [x, y], to(x, y) -> value, draw(value) -> marks, by, label},
 //     unit, near, format, truth: (numbers, state) => index | number | [y, …],
-//     then: {knob: value}, locks: [knob, …], because})
+//     then: {knob: value}, guards: [knob, …], because})
 //   q.open                    true until it is answered or passed over
 //   q.tell(text, instead)     the text, or what stands for it ("?") while the question is open
 // `hides` names parts: marks, frames, cells of a matrix or a table with this `part`, and readouts by their
 // labels. They are not drawn, or shown as "?", while the question is open; nothing else is missing.
 // `about` is the picture in which the answer is given (a ghost, a curve), and which a phone keeps in view.
-// `truth` is worked out from numbers() at the first state with `then`, which the answer also sets. The
-// locks (without it, the knobs of `then`) stay shut until then, look shut, and are named in the question.
+// `truth` is worked out from numbers() at the first state with `then`, which the answer also sets. Nothing
+// is shut: a reader who moves one of the guards (without them, the knobs of `then`) has looked. Then the
+// answer is shown, and the state stays the reader's own.
 // The answer is kept with the reader's progress (event "tfviz:answer"); without such a page, until reload.
 // Passed over, it says what it is, too. Without a question, q is one that is not open.
 function ask(app, spec) {
   if (!spec) return { open: false, sketch: null, marks: () => [], tell: (text) => text };
   const { name, question, about, chips, ruler, number, curve, ghost, truth, because = "" } = spec;
-  const { then = {}, locks = Object.keys(then), hides = [], unit = "", near = 0 } = spec;
+  const { then = {}, guards = Object.keys(then), hides = [], unit = "", near = 0 } = spec;
   const spoken = (value) => (Number.isInteger(value) ? count(value) : short(value));
   const format = spec.format ?? ((value) => `${spoken(value)}${unit && ` ${unit}`}`);
   const box = el("div", { className: "tfx-ask", role: "group", ariaLabel: "Your prediction" });
   const turn = el("div", { className: "tfx-turn" });
   const answers = el("div", { className: "tfx-answers" });
-  const how = el("p", { className: "tfx-how" });
+  const how = el("span", { className: "tfx-how" });
   const verdict = el("p", { className: "tfx-verdict", role: "status" });
-  turn.append(el("div", {}, how, answers), verdict);
-  box.append(el("p", { className: "tfx-question" }, question), turn);
+  turn.append(answers, verdict);
+  box.append(el("p", { className: "tfx-question" }, `${question} `, how), turn);
   app.questions.append(box);
   // the name of the answer, and the one that it had when the explorer was called otherwise
   const [key, ...before] = [app.tf.name, ...app.formerly].map((place) => `${place}/${name}`);
   const q = {
     open: true,
     said: undefined,
+    peeked: false,
     node: box,
     spec,
     hides: (part) => q.open && hides.includes(part),
@@ -60,7 +62,8 @@ function ask(app, spec) {
   function judged(said) {
     const is = right();
     if (curve) return `${said ? "The dashed line is yours. " : ""}${because}`;
-    if (said === undefined) return `It is: ${shown(is)}. ${because}`;
+    if (said === undefined)
+      return `${q.peeked ? "You looked: it is" : "It is"}: ${shown(is)}. ${because}`;
     if (chips ? said !== is : far(said, is) > near)
       return `✗ You said: ${shown(said)}; it is: ${shown(is)}. ${because}`;
     const exactly = shown(said) === shown(is);
@@ -75,7 +78,7 @@ function ask(app, spec) {
       .sort((a, b) => b.length - a.length)[0];
   }
   // how it is answered, for a finger or for a mouse and keys
-  function help() {
+  q.help = () => {
     const touch = app.touched();
     const move = touch ? "with a finger, or tap where it belongs" : "or press the arrow keys";
     const ways = [
@@ -83,31 +86,31 @@ function ask(app, spec) {
       curve &&
         `Draw the curve in the dashed field${touch ? " with a finger" : ", or point by point with the arrow keys"}.`,
       number?.hint,
-      locks.length > 0 && `Locked until then: ${locks.map((knob) => app.nameOf(knob)).join(", ")}.`,
     ];
     tell(how, ways.filter(Boolean).join(" "));
     how.hidden = !how.textContent;
-  }
+  };
 
   function write() {
     box.toggleAttribute("data-open", q.open);
-    for (const knob of locks) {
-      if (q.open) app.locked.add(knob);
-      else app.locked.delete(knob);
-      for (const part of [app.knobs.get(knob)?.row, app.knobs.get(knob)?.more]) {
-        part?.toggleAttribute("data-locked", q.open);
-        part?.toggleAttribute("inert", q.open);
-      }
-    }
     app.redraw("asked");
-    help();
+    q.help();
     turn.dataset.room = plainly(longest());
     verdict.textContent = "";
     if (!q.open) verdict.append(...worded(`${judged(q.said)} ${app.next()} `), again);
   }
+  function closed(said, peeked = false) {
+    Object.assign(q, { open: false, said, peeked });
+  }
+  // asks whether a guard has moved since the state `before`
+  q.looked = (before) => {
+    const moved = (knob) => String(before[knob]) !== String(app.model.get(knob));
+    if (!q.open || !guards.some(moved)) return;
+    closed(undefined, true);
+    write();
+  };
   function settle(said) {
-    q.open = false;
-    q.said = said;
+    closed(said);
     if (said !== undefined) dispatched("tfviz:answer", said);
     app.glide({ ...structuredClone(app.first), ...then });
     write();
@@ -120,7 +123,7 @@ function ask(app, spec) {
     if (give) give.disabled = true;
     if (output) tell(output, "not yet");
     for (const named of [key, ...before]) dispatched("tfviz:answer", null, named);
-    app.set(structuredClone(app.first));
+    app.bring(structuredClone(app.first));
     write();
     app.keepRoom();
     answers.querySelector("button, input")?.focus();
@@ -240,11 +243,9 @@ function ask(app, spec) {
       .find((answer) => answer !== undefined);
     const many = [curve ? ys : (ghost?.first ?? 0)].flat().length;
     const fine = [said].flat().length === many && [said].flat().every(Number.isFinite);
-    if (fine && (!chips || chips[said] !== undefined)) {
-      q.open = false;
-      q.said = said;
-    }
+    if (fine && (!chips || chips[said] !== undefined)) closed(said);
     write();
+    q.looked(app.first); // a link may have moved them
   };
   if (about) {
     about.question = q;

@@ -15,6 +15,8 @@ const mix = (a, b, share) => {
   const [x, y] = [rgb(a), rgb(b)];
   return `rgb(${x.map((v, k) => Math.round(v + (y[k] - v) * share)).join(" ")})`;
 };
+// So many per cent of a role's colour, and the rest of the page's: paler, in both themes.
+const faint = (role, share) => `color-mix(in srgb, var(--tfx-${role}) ${share}%, var(--tfx-page))`;
 const word = (colour) => {
   // a pixel of ImageData seen as Uint32 (little-endian)
   const [r, g, b] = rgb(colour);

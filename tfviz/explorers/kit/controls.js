@@ -219,7 +219,6 @@ const controls = {
   step(key, by) {
     const { kind, of, step = kind === "whole" ? 1 : 0.1 } = this.about[key];
     const now = this.get(key);
-    if (this.locked.has(key)) return;
     if (of) this.set(key, of[clamp(of.indexOf(this.snap(key, now)) + by, 0, of.length - 1)]);
     else this.set(key, this.snap(key, now + by * step));
   },

@@ -49,12 +49,12 @@ const SMALLEST = 8; // pixels: the size of the smallest numbers in cells
 const EDGE = 8; // pixels beside and below the cells: as many as a handle there needs
 
 // app.matrix({label, axes: ["i", "j"], tall, most: largest cell in pixels, pick(i, j), hover(i, j),
-//   press(), paint(i, j, begun), move(i, j), paints: "knob", bare: without heads})
+//   press(), paint(i, j, begun), move(i, j), bare: without heads})
 //   -> {show({title, label, tall, rows, columns, bits | values, signed, most, colour, text(i, j) | true,
 //        rowHeads, rowTails, columnHeads, rowColour, columnColour, row, column, at, over, frames, marks,
 //        handles})}; keys move from (row, column), or from `at` where no row is framed
 // paint is called for the cells under a pointer that is held down, and by the space bar for the cell to
-// which arrow keys have led, which move is told; paints names what a question may keep shut.
+// which arrow keys have led, which move is told.
 // values, bits: all cells in one list, a list of rows, or (i, j) => number; NaN: a forbidden pair
 // frames: [{row} | {column} | {cell: [i, j]} | {from: [i, j], to: [i, j]} | {}: all, with colour, term]
 // over: [{runs: [[i, first j, last j], …], colour}] are painted over the cells, any number of them.
@@ -76,7 +76,6 @@ function matrix(app, options) {
     press,
     paint: draw,
     move: led,
-    paints,
     bare: headless,
     most: largest = 44,
     tall,
@@ -99,7 +98,8 @@ function matrix(app, options) {
   }
 
   if (press) {
-    view.root.setAttribute("role", "button");
+    // a button with words in it would be called by these
+    view.root.setAttribute("role", headless ? "button" : "application");
     view.root.setAttribute("tabindex", "0");
     view.root.addEventListener("click", press);
     view.root.addEventListener("keydown", (event) => {
@@ -119,7 +119,7 @@ function matrix(app, options) {
     };
     const [values, bits] = [filled(spec.values, Float64Array), filled(spec.bits, Uint8Array)];
     const { rowColour = "query", columnColour = "key" } = spec;
-    view.root.toggleAttribute("data-paint", Boolean(draw) && !app.locked.has(paints));
+    view.root.toggleAttribute("data-paint", Boolean(draw));
     view.named(spec.title, spec.label);
     const rowHeads = spec.rowHeads ?? [String(rows - 1), axes[0]];
     const long = Math.max(...rowHeads.map((text) => widthOf(app, text, true)));
@@ -135,7 +135,7 @@ function matrix(app, options) {
       spec.tall ?? tall ?? (view.width < 480 ? SMALL : 420),
       view.phone && app.lead === view.box ? SMALL - EDGE : 420,
     );
-    const cell = Math.min(room / columns, (limit - up) / rows, largest);
+    const cell = Math.min(room / columns, (squeezed(app, limit) - up) / rows, largest);
     const [wide, high] = [cell * columns, cell * rows];
     view.sized(up + high + EDGE);
     // the cells, in whole device pixels
@@ -375,13 +375,12 @@ function matrix(app, options) {
     const drawn = (event, begun) => {
       const cell = cellAt(event);
       if (!cell || (!begun && String(cell) === last)) return;
-      if (app.locked.has(paints)) return app.say("Locked until the question above is answered.");
       [at, last] = [cell, String(cell)];
       draw(...cell, begun);
     };
     view.root.addEventListener("pointerdown", (event) => {
       if (event.button || !cellAt(event)) return;
-      if (!app.locked.has(paints)) view.root.setPointerCapture(event.pointerId);
+      view.root.setPointerCapture(event.pointerId);
       drawn(event, true);
     });
     view.root.addEventListener("pointermove", (event) => {
@@ -395,8 +394,7 @@ function matrix(app, options) {
         led?.(...at);
       } else if (event.key === " " || event.key === "Enter") {
         event.preventDefault();
-        if (app.locked.has(paints)) app.say("Locked until the question above is answered.");
-        else draw(...at, true);
+        draw(...at, true);
       }
     });
   }

@@ -13,6 +13,10 @@ interface Window {
   tfvizPython: any;
   tfvizTryHere: any;
   tfvizSearch: any;
+  /** The paths of the course, from a file of the book. */
+  tfvizPaths: any;
+  /** What tables.js offers to atlas.js. */
+  tfvizTables: any;
 }
 // All elements of these pages are of HTML or SVG, and all events come from one.
 interface Element {

@@ -66,32 +66,24 @@ const pointsOf = (ys, /** @type {any} */ { at, start = 0 } = {}) =>
 // --- handles: what can be taken hold of, on a plane or on a matrix. A list of
 //   {handle: [x, y], name, label, text, knob: "x", knobY: "y", to(x, y) -> {trait: value}, by: [dx, dy],
 //    shape: "dot" | "across" | "down", colour, term}
-// A handle is a slider for the keyboard; a finger that holds one does not scroll the page. Where a question
-// keeps shut what it moves, it has a lock. The reader's answer is a ghost: a dashed ring with "?".
-const LOCK = "M-4 -1h8v6h-8zM-2.5 -1v-2a2.5 2.5 0 0 1 5 0v2"; // a padlock, around 0
+// A handle is a slider for the keyboard; a finger that holds one does not scroll the page. The reader's
+// answer is a ghost: a dashed ring with "?".
 const PROBE = 48; // pixels to both sides, to see which way a knob moves a handle
 function handlesOn(app, layer, place) {
   const known = new Map();
   let scales;
-  // whether a question keeps shut what this handle moves
-  const locked = (one) => {
-    const moved = one.knob || one.knobY ? {} : (one.to?.(...one.handle) ?? {});
-    return [one.knob, one.knobY, ...Object.keys(moved)].some((key) => app.locked.has(key));
-  };
   const move = (one, x, y) => {
-    if (locked(one)) return app.say("Locked until the question above is answered.");
     if (one.put) return one.put(x, y);
     if (one.to) return app.set(one.to(x, y) ?? {});
     if (one.knob) app.set(one.knob, app.snap(one.knob, x));
     if (one.knobY) app.set(one.knobY, app.snap(one.knobY, y));
   };
   const handleOf = (name) => {
-    const hit = svg("circle", { r: 20, class: "tfx-hit" });
+    const hit = svg("circle", { r: 22, class: "tfx-hit" });
     const dotted = svg("circle", { r: 7 });
     const sign = svg("text", { class: "tfx-sign", "text-anchor": "middle", y: 4 });
-    const lock = svg("path", { class: "tfx-lock", d: LOCK });
-    const parts = [hit, dotted, sign, lock];
-    const node = svg("g", { class: "tfx-handle", tabindex: 0, role: "slider" }, ...parts);
+    const look = { class: "tfx-handle", tabindex: 0, role: "slider" };
+    const node = svg("g", look, hit, dotted, sign);
     node.dataset.name = name;
     node.dataset.lmSuppressShortcuts = "true";
     const entry = { node, dotted, sign, one: null };
@@ -128,7 +120,6 @@ function handlesOn(app, layer, place) {
       event.stopPropagation();
       app.settle();
       const { one } = entry;
-      if (locked(one)) return move(one);
       if (one.knob || one.knobY) {
         const arrow = event.key.startsWith("Arrow");
         const key = (go[0] ? one.knob : one.knobY) ?? one.knob ?? one.knobY;
@@ -176,10 +167,7 @@ function handlesOn(app, layer, place) {
       }
       const { node, dotted, sign } = known.get(name);
       known.get(name).one = one;
-      const shut = locked(one);
-      node.toggleAttribute("data-locked", shut);
       node.toggleAttribute("data-ghost", Boolean(one.ghost));
-      node.setAttribute("aria-disabled", shut);
       sign.textContent = one.ghost ? "?" : "";
       const [x, y] = one.handle;
       node.setAttribute("transform", `translate(${X.at(x).toFixed(2)} ${Y.at(y).toFixed(2)})`);
@@ -187,8 +175,7 @@ function handlesOn(app, layer, place) {
       const declared = key ? app.about[key] : {};
       node.setAttribute("aria-label", one.label ?? declared.label ?? name);
       node.setAttribute("aria-valuenow", key ? Number(app.get(key)) : Number(x.toFixed(3)));
-      const words = one.text ?? `${sig(x)}, ${sig(y)}`;
-      node.setAttribute("aria-valuetext", shut ? `${words}, locked until you answer` : words);
+      node.setAttribute("aria-valuetext", one.text ?? `${sig(x)}, ${sig(y)}`);
       node.dataset.shape = one.shape ?? "dot";
       dotted.setAttribute("style", `fill: ${paint(one.colour ?? "attention")}`);
       if (one.term) node.dataset.term = one.term;
@@ -204,11 +191,18 @@ function handlesOn(app, layer, place) {
 // --- a picture: an SVG as wide as its place, drawn anew when that changes
 // On a phone the first picture is small enough to stay in view, unless what it says is `long`.
 const SMALL = 300;
+const FLATTEST = 140; // pixels to which a picture is squeezed at most
+// What fit() chose for a desk is not for a phone that the window has just become.
+const squeezed = (app, high) =>
+  app.narrow ? high : Math.max(Math.min(high, FLATTEST), high * app.squeeze);
 function pictureOn(app, options) {
   const { into = app.picture, label = "", height, lead, long, className = "" } = options;
   const frame = el("div", { className: `tfx-frame ${className}` });
   const box = el("div", { className: "tfx-figure" }, frame);
-  if (lead ?? !app.lead) app.lead = box;
+  if (lead ?? !app.lead) {
+    app.lead?.toggleAttribute("data-lead", false); // one picture stays in view, not two
+    app.lead = box;
+  }
   box.toggleAttribute("data-lead", app.lead === box);
   const title = el("p", { className: "tfx-title", hidden: true });
   box.prepend(title);
@@ -221,7 +215,7 @@ function pictureOn(app, options) {
   const out = { box, frame, sheet, root, width: 300, height: 200, phone: false };
   const measure = () => {
     out.width = Math.max(40, Math.floor(frame.clientWidth || 300));
-    out.phone = app.footer.clientWidth <= 640; // as in kit.css
+    out.phone = app.narrow;
   };
   app.measures.push(measure);
   const watch = new ResizeObserver(() => {
@@ -234,7 +228,8 @@ function pictureOn(app, options) {
   app.cleanup.push(() => watch.disconnect());
   out.sized = (tall) => {
     const small = out.width < 480;
-    const high = tall ?? (height ?? ((w) => clamp(w * 0.6, 190, 340)))(out.width, small);
+    const wanted = (height ?? ((w) => clamp(w * 0.6, 190, 340)))(out.width, small);
+    const high = tall ?? squeezed(app, wanted);
     out.height = Math.round(out.phone && app.lead === box && !long ? Math.min(high, SMALL) : high);
     root.setAttribute("viewBox", `0 0 ${out.width} ${out.height}`);
     root.setAttribute("height", out.height);

@@ -242,15 +242,18 @@ const termed = (text, set) =>
 
 const terms = {
   // A formula with its terms.
-  formula(text, { into = this.picture } = {}) {
-    const node = el("p", { className: "tfx-formula" }, ...termed(text, typeset));
-    into.append(node);
+  formula(text, /** @type {any} */ { into } = {}) {
+    return this.note(el("p", { className: "tfx-formula" }, ...termed(text, typeset)), into);
+  },
+  // Words that stand beside the picture where there is room for them, or in another place.
+  note(node, into) {
+    if (into) into.append(node);
+    else this.status.before(node);
     return node;
   },
   // Sentences with terms, one below the other: lines.show(["{query:it} asks, …", …]).
-  lines({ into = this.picture } = {}) {
-    const node = el("ul", { className: "tfx-lines" });
-    into.append(node);
+  lines(/** @type {any} */ { into } = {}) {
+    const node = this.note(el("ul", { className: "tfx-lines" }), into);
     let known = "";
     return {
       node,

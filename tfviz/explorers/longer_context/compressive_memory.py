@@ -26,7 +26,7 @@ class CompressiveMemory(Explorer):
     """48 tokens of one number each pass through both memories of a layer, four at a time."""
 
     label = "Conveyor belt: memory and squeezed memory"
-    rem = 58, 58, 53.5, 54.5, 96.5
+    rem = 44, 44, 44, 44, 90
     data = handed(x=values, segment=SEGMENT, layers=N)
 
     step = knob(0, low=0, high=STEPS, label="segments read")

@@ -23,7 +23,7 @@ class DistanceCurves(Explorer):
     """
 
     label = "Distance curves: DA, ALiBi, Transformer-XL, T5 and rotary"
-    rem = 57, 57, 53, 53.5, 106
+    rem = 41.5, 43, 43, 41, 98.5
     data = handed(
         names=NAMES,
         ramp=Formula(ramp),

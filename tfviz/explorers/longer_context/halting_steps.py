@@ -28,7 +28,7 @@ class HaltingSteps(Explorer):
     """Six words that think until Σ η reaches 1 − ε, eight steps at most."""
 
     label = "Halting: when each word has thought enough"
-    rem = 44, 44, 41, 40.5, 73.5
+    rem = 37.5, 38.5, 32, 32, 66
     data = handed(words=WORDS, logits=logits)
 
     step = knob(1, low=1, high=M, label="step", letter="k")

@@ -67,7 +67,7 @@ export default tf.explorer({
       near: 0.11,
       truth: (numbers) => numbers.best[last],
       then: { size: last, share: many.best, k, temperature },
-      locks: ["size"],
+      guards: ["size"],
       because: `With ${SIZES[0]} keys, the neighbours give the letter that came a probability below 1 % in ${few.unlikely} of the ${rows.length} contexts, and a large λ is costly there. With ${SIZES[last]} keys, they do so in ${many.unlikely}.`,
     });
 

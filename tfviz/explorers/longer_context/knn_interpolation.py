@@ -44,7 +44,7 @@ class KnnInterpolation(Explorer):
     """Held-out contexts of a small character model, with a store of the text it was trained on."""
 
     label = "λ mixer: the model, its neighbours, and their blend"
-    rem = 55.5, 56.5, 52, 54, 92
+    rem = 42.5, 43.5, 43.5, 44, 86.5
     data = handed(contexts, shares=SHARES, shown=SHOWN)
 
     place = knob(7, low=0, high=15, label="context")

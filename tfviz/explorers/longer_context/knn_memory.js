@@ -57,7 +57,7 @@ export default tf.explorer({
       near: 15,
       truth: () => -rows[old].back[0][0],
       then: { token: old },
-      locks: [],
+      guards: [],
       because:
         "That is twelve segments (192 tokens) and one token more. Nobody told the heads how far to look: the key of this fact is simply the one most like the query.",
     });

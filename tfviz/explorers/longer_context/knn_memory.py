@@ -35,7 +35,7 @@ class KnnMemory(Explorer):
     """
 
     label = "Memory strip: what each query reads in a long past"
-    rem = 57.5, 58.5, 57.5, 61.5, 91.5
+    rem = 43, 43, 43.5, 45, 88.5
     data = handed(strip)
 
     token = knob(12, low=0, high=31, label="token", letter="t")

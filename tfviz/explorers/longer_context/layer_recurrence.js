@@ -38,7 +38,7 @@ export default tf.explorer({
       near: 0.05,
       truth: (numbers) => numbers.longer[BEYOND - 1],
       then: { t: BEYOND, told: "position and step", seed: 0 },
-      locks: [],
+      guards: [],
       because:
         "In training, a state did not have to stay the same once its answer was correct, so the states keep moving and some answers are lost.",
     });

@@ -50,7 +50,7 @@ export default tf.explorer({
       format: (token) => `token ${token}`,
       truth: (numbers) => numbers.first[0],
       then: { read, m, L, N },
-      locks: [],
+      guards: [],
       because: `Each row of memory was computed with the memory of its own segment, so every layer below the top one reaches back by whole segments.${only}`,
     });
 

@@ -13,7 +13,7 @@ class SegmentRecurrence(Explorer):
     """
 
     label = "Segment recurrence: how far a token is heard"
-    rem = 45.5, 45.5, 46, 44.5, 81.5
+    rem = 39, 39, 40.5, 40.5, 81.5
     data = handed(segments=SEGMENTS)
 
     read = knob(6, low=1, high=SEGMENTS, label="segments read")

@@ -25,7 +25,7 @@ class SpalmGate(Explorer):
     """
 
     label = "SPALM: the gate along a text"
-    rem = 51.5, 50.5, 46.5, 48.5, 75
+    rem = 37, 37, 37, 38.5, 69.5
     data = handed(text, pushes=PUSHES)
 
     token = knob(4, low=0, high=47, label="letter", letter="t")

@@ -16,7 +16,7 @@ class TimePositionSignal(Explorer):
     """
 
     label = "A signal of position and step"
-    rem = 42, 42, 38.5, 35.5, 94
+    rem = 37, 37, 31.5, 29.5, 87.5
     data = handed(entry=Formula(sinusoid), places=PLACES, steps=STEPS)
 
     t = knob(1, low=1, high=STEPS, label="step", letter="k")

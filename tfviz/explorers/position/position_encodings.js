@@ -83,18 +83,18 @@ export default tf.explorer({
     const trained = race.train_length ?? 64;
     const columns = Math.min(2, names.length);
     const curves = app.split(tasks.length ? "1fr 1fr" : "1fr");
-    const tall = { into: curves, height: (width) => tf.clamp(width * 0.7, 180, 250) };
+    const tall = { into: curves, height: (width) => tf.clamp(width * 0.6, 170, 220) };
     const profile = app.plane({ ...tall, lead: true });
     const lost = tasks.length ? app.plane(tall) : null;
     const pair = app.split(`repeat(${columns}, 1fr)`, { keep: columns });
     const pick = (row, column) => app.set({ row, column });
-    const map = () => app.matrix({ into: pair, lead: false, tall: 240, pick });
+    const map = () => app.matrix({ into: pair, lead: false, tall: 200, pick });
     const maps = tf.range(columns).map(map);
     const options = (list, text) => ({ options: list.map((x) => [x, text(x)]) });
     if (names.length > 1) app.knob("chosen", { as: "select", ...options(names, named) });
     if (names.length > 2) app.knob("rival", { as: "select", ...options(names, named) });
     app.knob("length");
-    app.motion("row", { every: 90 });
+    app.knob("row");
     app.knob("column");
     if (names.some((name) => CLOCKS.includes(name) && !bias[name])) {
       app.knob("d");
@@ -128,7 +128,7 @@ export default tf.explorer({
             hides: ["longer", `loss at ${last}`],
             truth: (_, state) => beyond(state),
             then: { chosen: first, task },
-            locks: [],
+            guards: [],
             because: `With ${named(first)} the loss is ${ends(first)[0]} at ${trained} tokens and ${ends(first)[1]} at ${last}${comparison}.`,
           }
         : {
@@ -138,7 +138,7 @@ export default tf.explorer({
             hides: ["band", "at one distance, rows differ by up to"],
             truth: (numbers) => Number(numbers.spread > 1e-3),
             then: { chosen: first, row: other, column: Math.max(0, column + other - row) },
-            locks: ["row"],
+            guards: ["row"],
             because:
               "The grey band spans the rows of all queries. If it has no width, the scores depend only on the distance.",
           },

@@ -70,7 +70,7 @@ class PositionEncodings(Explorer):
     """
 
     label = "Position encodings side by side"
-    rem = 55.5, 56.5, 54, 54, 120
+    rem = 41, 43.5, 43, 43, 103.5
     narrow = 640
     data = handed(words=WORDS, clocks=CLOCKS, known=["learned", *RULES], hand=Formula(hand))
 

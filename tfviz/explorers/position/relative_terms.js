@@ -89,7 +89,7 @@ const QUESTIONS = {
       hides: ["labels of the query"],
       truth: ({ shown }) => shown[row].lastIndexOf(shown[row][0]),
       then: { L, k, row, column: row - k },
-      locks: [],
+      guards: [],
       because: `Key j has the label j − ${row}, but no label is below −${k}, so keys 0 to ${row - k} all have the label −${k}.`,
     },
   terms: (first, { four }, words) => {
@@ -108,7 +108,7 @@ const QUESTIONS = {
         hides: ["rows of u·k"],
         truth: ({ shown }) => tf.best(shown[2][row]),
         then: { row, column: best },
-        locks: [],
+        guards: [],
         because:
           "u is the same for every query, so all rows of u·k are equal: this term depends only on the key.",
       }
@@ -127,7 +127,7 @@ const QUESTIONS = {
       hides: ["goal"],
       truth: (_, state) => shift({ ...state, step: 3 })[row].indexOf(1 + row * shifted),
       then: { step: 3, row },
-      locks: ["step"],
+      guards: ["step"],
       because: `r0 belongs to the query's own key. Row ${row} has moved left by ${shifted - 1 - row}, so each of its distances now stands under its key.`,
     },
   buckets: (first, { curve }) => {
@@ -144,7 +144,7 @@ const QUESTIONS = {
         hides: ["stairs", "its bucket holds the distances"],
         truth: () => at.map((n) => bucketOf(n, first)),
         then: row >= 22 ? { row, column: row - 22 } : {},
-        locks: [],
+        guards: [],
         because: `The edges of the other buckets grow by a constant factor, so the buckets hold more and more distances: bucket ${bucketOf(22, first)} holds ${mates[0]} to ${mates.at(-1)}.`,
       }
     );

@@ -22,10 +22,10 @@ STARTS = {  # the pair with which a view opens that the reader turns to
 }
 # as `rem`, for each view
 HEIGHTS = {
-    "labels": (40.5, 40.5, 40, 39.5, 85),
-    "terms": (48, 48, 43.5, 39.5, 106),
-    "shift": (38, 39, 40.5, 38.5, 85.5),
-    "buckets": (41.5, 42.5, 41.5, 41.5, 97),
+    "labels": (33, 33, 32.5, 34, 79),
+    "terms": (40, 41, 34.5, 34.5, 99.5),
+    "shift": (32, 32, 32, 29, 82),
+    "buckets": (33, 33, 32.5, 33.5, 89),
 }
 
 PROMPTS = {

@@ -62,17 +62,21 @@ export default tf.explorer({
     app.knob("interpolate", { format: tf.sig });
     if (names.length > 1)
       app.knob("pair", { as: "select", options: names.map((x) => [x, tf.token(x)]) });
-    const before = numbers(app.values()).score;
-    app.ask({
-      name: "both-move",
-      question: "Both positions move by 100. What happens to the score?",
-      chips: ["it rises", "it falls", "it stays the same"],
-      truth: (numbers) =>
-        Math.abs(numbers.product - before) < 1e-6 ? 2 : numbers.product > before ? 0 : 1,
-      then: { shift: app.first.shift === 100 ? 200 : 100 },
-      because:
-        "Both hands of each clock turn by the same angle, so the angle between them depends only on i − j.",
-    });
+    const before = numbers(app.values()).arrows;
+    const { i, base, interpolate } = app.first;
+    const turn = ([x, y], [a, b]) => Math.abs(Math.atan2(x * b - y * a, x * a + y * b));
+    app.ask(
+      many > 1 &&
+        base > 1 &&
+        i < FAR && {
+          name: "query-moves",
+          question: "Only the query moves on by one place. Which clock's angle changes most?",
+          chips: tf.range(many, (m) => `clock ${m}`),
+          truth: (numbers) => tf.best(before.map((arrow, m) => turn(arrow, numbers.arrows[m]))),
+          then: { i: i + 1 },
+          because: `The first hand turns by ${tf.fixed(360 / TURN / interpolate, 0)}° a place, each further one ${tf.sig(base ** (1 / many))} times more slowly.`,
+        },
+    );
 
     return (state, numbers) => {
       const [q, key] = state.pairs[state.pair];

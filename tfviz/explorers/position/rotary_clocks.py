@@ -33,7 +33,7 @@ class RotaryClocks(Explorer):
     """
 
     label = "Rotary clocks: hands of query and key, and the score at each distance"
-    rem = 50.5, 52, 52, 49.5, 107
+    rem = 39, 40.5, 40.5, 44, 101.5
     narrow = 640
 
     pairs = given(t.Dict())

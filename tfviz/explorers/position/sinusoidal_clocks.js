@@ -33,7 +33,11 @@ export default tf.explorer({
     const dials = app.plane({
       height: (width) => lines(width) * Math.min(116, width / perLine(width) + 12) + 14,
     });
-    const table = app.matrix({ axes: ["c", "i"], pick: (_, place) => app.set({ place }) });
+    const table = app.matrix({
+      axes: ["c", "i"],
+      tall: 240,
+      pick: (_, place) => app.set({ place }),
+    });
     const curve = app.plane({ height: () => 170 });
     app.formula("{query:𝐩ᵢ} · {key:𝐩ᵢ₊ₖ} = Σ cos( {attention:k ωₘ} )");
     app.motion("place", { every: 250 });
@@ -55,7 +59,7 @@ export default tf.explorer({
         const moved = turns(numbers).filter(([, x], m) => Math.abs(x - later[m][1]) > 1e-6).length;
         return moved === later.length ? 0 : moved ? 1 : 2;
       },
-      locks: ["place"],
+      guards: ["place"],
       because:
         "An angle depends only on k, how long the clock runs between the two places, not on i.",
     });

@@ -15,7 +15,7 @@ class SinusoidalClocks(Explorer):
     """The hands of place i and of place i + k, for d numbers; both places stay within 0 … 63."""
 
     label = "Sinusoidal positions as clock hands"
-    rem = 63, 60, 56.5, 52.5, 91
+    rem = 44, 44, 40.5, 38, 86
     narrow = 640
     data = handed(entry=Formula(sinusoid), hand=Formula(hand))
 

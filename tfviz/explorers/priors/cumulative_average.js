@@ -33,7 +33,7 @@ export default tf.explorer({
       near: 0.25,
       format: (y) => `mean ${tf.fixed(y, 2)}`,
       hides: ["after"],
-      locks: ["i", "first"],
+      guards: ["i", "first"],
       truth: () => meanUpTo(VALUES, ASKED),
       then: { i: ASKED, first: VALUES[0] },
       because:

@@ -13,7 +13,7 @@ class CumulativeAverage(Explorer):
     """Twelve tokens of one number each, with the mean up to each of them."""
 
     label = "Average attention: the mean of all tokens so far, token by token"
-    rem = 53, 53, 52.5, 51, 73.5
+    rem = 40, 40, 38, 37, 67
     data = handed(values=VALUES, share=Formula(share))
 
     i = knob(6, low=0, high=len(VALUES) - 1, label="token", letter="i")

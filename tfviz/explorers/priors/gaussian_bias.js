@@ -45,7 +45,7 @@ export default tf.explorer({
       format: (d) => `distance ${d}`,
       near: 0,
       hides: ["curve", "weights", "highest at distance", "weight of the query itself"],
-      locks: ["w", "b"],
+      guards: ["w", "b"],
       truth: () => Math.round(top(ASKED)),
       then: ASKED,
       because:

@@ -13,7 +13,7 @@ class GaussianBias(Explorer):
     """What is added to equal scores of the keys up to 8 places away, and the weights it makes."""
 
     label = "The curve of the Gaussian Transformer: an M where b is negative"
-    rem = 55, 55, 51, 50, 75.5
+    rem = 40.5, 40.5, 35.5, 37, 68
     data = handed(far=FAR, beside=Formula(beside, reals=frozenset({"w", "b"})))
 
     w = knob(0.2, low=0.0, high=1.0, step=0.05, label="score lost with distance", letter="w")

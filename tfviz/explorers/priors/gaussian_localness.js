@@ -45,7 +45,7 @@ export default tf.explorer({
       format: (j) => `key ${j}`,
       near: 0,
       hides: ["product", "most weight"],
-      locks: ["centre", "window", "trained", "i"],
+      guards: ["centre", "window", "trained", "i"],
       truth: () => tf.best(numbers({ ...ASKED, i: 0 }).product),
       then: ASKED,
       because:

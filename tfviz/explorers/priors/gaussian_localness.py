@@ -30,7 +30,7 @@ class GaussianLocalness(Explorer):
     """
 
     label = "A row of attention, a bell around a predicted place, and their product"
-    rem = 55, 56, 52.5, 51, 84
+    rem = 42, 43, 38, 38.5, 77.5
     data = handed(given, bell=Formula(bell_around, reals=frozenset({"centre", "window"})))
 
     centre = knob(13.0, low=0.0, high=L - 1.0, step=0.5, label="centre", letter="p")

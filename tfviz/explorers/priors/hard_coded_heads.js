@@ -43,7 +43,7 @@ export default tf.explorer({
       format: (x) => tf.percent(x / 100, 0),
       near: 8,
       hides: ["bell", "hard-coded row sums to"],
-      locks: ["i", "offset", "spread", "divided"],
+      guards: ["i", "offset", "spread", "divided"],
       truth: () => 100 * tf.sum(rowOf(0, asked)),
       then: asked,
       because:

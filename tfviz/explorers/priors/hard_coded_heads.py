@@ -12,7 +12,7 @@ class HardCodedHeads(Explorer):
     """A trained head's map of 32 characters beside the prior, exp(bell) ÷ (s √(2π))."""
 
     label = "A trained attention map beside a hard-coded one"
-    rem = 61.5, 61.5, 57, 55.5, 117
+    rem = 44, 44, 41.5, 40, 110
     data = handed(trained, bell=Formula(bell, reals=frozenset({"spread"})), far=FAR)
 
     i = knob(0, low=0, high=L - 1, label="query", letter="i")

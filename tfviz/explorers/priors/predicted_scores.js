@@ -35,7 +35,7 @@ export default tf.explorer({
     const axes = ["query", "key"];
     const left = app.matrix({ axes, pick, tall: 230, into: maps });
     const right = app.matrix({ axes, pick, tall: 230, into: maps });
-    const middle = app.matrix({ axes, tall: 120 });
+    const middle = app.matrix({ axes, tall: 122 });
     app.formula("in use  =  {own:α · own}  +  {guess:(1 − α) · kernel ∗ scores from below}");
     app.knob("kernel", { as: "select" });
     app.knob("reader", { as: "select" });
@@ -56,7 +56,7 @@ export default tf.explorer({
       },
       format: (j) => `key ${j}`,
       hides: ["guess", "preferred now", "its weight"],
-      locks: ["kernel", "alpha", "reader", "i", "j"],
+      guards: ["kernel", "alpha", "reader", "i", "j"],
       truth: ({ used }) => best(used[asked.i], asked),
       then: { ...asked, j: 3 },
       because:

@@ -53,7 +53,7 @@ class PredictedScores(Explorer):
     """
 
     label = "Scores from below as an image, and what a kernel guesses from it"
-    rem = 66.5, 66.5, 66, 62, 121
+    rem = 44, 44, 44, 45, 112
     data = handed(below=BELOW, own=OWN, kernels=KERNELS)
 
     kernel = knob("right", of=NAMES, label="the kernel")

@@ -66,7 +66,7 @@ export default tf.explorer({
       near: 0.25,
       format: (score) => `score ${tf.short(score)}`,
       hides: ["top"],
-      locks: ["rule", "m", "i", "j"],
+      guards: ["rule", "m", "i", "j"],
       truth: () => usedBy({ ...app.first, rule })[TOP][pair.i][pair.j],
       then: { layer: TOP, rule, m: app.first.m, ...pair },
     });

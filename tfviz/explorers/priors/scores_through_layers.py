@@ -65,7 +65,7 @@ class ScoresThroughLayers(Explorer):
     """
 
     label = "Scores through the layers: own, accumulated or reused"
-    rem = 57.25, 57, 52, 48, 99.5
+    rem = 43, 42.5, 41, 43.5, 89.5
     data = handed(own=OWN, words=WORDS)
     examples = EXAMPLES
 

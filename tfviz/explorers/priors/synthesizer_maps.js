@@ -73,7 +73,7 @@ export default tf.explorer({
       format: (x) => `place ${x}`,
       near: 0,
       hides: ["bars", "highest bar"],
-      locks: ["text", "prior"],
+      guards: ["text", "prior"],
       truth: () => highest(mapsOf(asked.text - 1)[asked.prior][last]),
       then: asked,
       because:

@@ -33,7 +33,7 @@ class SynthesizerMaps(Explorer):
     """Four texts, each of twelve pairs and a letter that is asked for, and five maps of each."""
 
     label = "A head that compares tokens, beside four heads that do not, on two texts"
-    rem = 57, 57, 56, 56.5, 101
+    rem = 44, 44, 43.5, 43, 97.5
     data = handed(trained, priors=list(PRIORS), bell=Formula(bell, reals=frozenset({"spread"})))
 
     text = knob(2, of=[2, 3, 4], label="the other text")

@@ -45,7 +45,7 @@ export default tf.explorer({
       format: (y) => `${tf.fixed(y, 0)} %`,
       near: 5,
       hides: ["row", "left neighbour's weight"],
-      locks: ["r", "gamma", "beta", "i"],
+      guards: ["r", "gamma", "beta", "i"],
       truth: () => share({ weights: prior(asked).map((row) => Array.from(tf.softmax(row))) }),
       then: asked,
       because:

@@ -25,7 +25,7 @@ class TaskPriors(Explorer):
     """
 
     label = "A block-diagonal prior that a task scales and shifts"
-    rem = 57.5, 57.5, 57, 52.5, 110.5
+    rem = 43.5, 43.5, 43.5, 39.5, 103.5
     data = handed(L=L, liked=LIKED)
 
     r = knob(2, of=[1, 2, 4], label="blocks", letter="r")

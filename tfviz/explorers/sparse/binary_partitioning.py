@@ -32,7 +32,7 @@ class BinaryPartitioning(Explorer):
     """
 
     label = "Binary partitioning: what a word reads in a tree of spans"
-    rem = 51.5, 53, 55, 55, 105
+    rem = 41.5, 41.5, 43.5, 44, 99.5
     data = handed(words=WORDS, lengths=LENGTHS, steps=STEPS)
 
     step = knob(5, low=0, high=5, label="step")

@@ -27,7 +27,7 @@ class GlobalLocalAttention(Explorer):
     """
 
     label = "Four quadrants: ETC's pieces, masks and softmaxes"
-    rem = 49.5, 49.5, 52, 55, 80.5
+    rem = 42.5, 42.5, 44, 44, 73.5
     data = handed(vectors)
 
     sentences = knob(3, of=[1, 2, 3, 4], label="sentences", letter="n_g")

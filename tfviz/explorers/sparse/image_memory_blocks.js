@@ -44,25 +44,24 @@ export default tf.explorer({
   setup(app) {
     let over; // the pixel under the mouse
     const seen = () => orderOf(app.get("h_q"), app.get("w_q"));
-    const shut = () => app.locked.has("place");
-    const at = (pixel) => !shut() && app.set({ place: seen().indexOf(pixel) });
+    const at = (pixel) => app.set({ place: seen().indexOf(pixel) });
     // another size of the blocks is another order: the pixel stays, not its place
     const resized = (change) => {
       const { h_q, w_q } = { h_q: app.get("h_q"), w_q: app.get("w_q"), ...change };
       return { ...change, place: orderOf(h_q, w_q).indexOf(seen()[app.get("place")]) };
     };
     const hover = (y, x) => {
-      over = y === undefined || shut() ? undefined : y * SIDE + x;
+      over = y === undefined || (inOrder && question.open) ? undefined : y * SIDE + x;
       app.redraw("hover");
     };
     const images = app.split("1fr 1fr", { keep: 2 });
-    const image = { pick: (y, x) => at(y * SIDE + x), hover, axes: ["row", "column"], tall: 270 };
+    const image = { pick: (y, x) => at(y * SIDE + x), hover, axes: ["row", "column"], tall: 200 };
     const image1 = app.matrix({ ...image, into: images });
     const image2 = app.matrix({ ...image, into: images });
     const matrices = app.split("1fr 1fr", { keep: 2 });
-    const matrix1 = app.matrix({ pick: at, tall: 250, into: matrices });
+    const matrix1 = app.matrix({ pick: at, tall: 190, into: matrices });
     const matrix2 = app.matrix({
-      tall: 250,
+      tall: 190,
       into: matrices,
       pick: (i) => at(app.get("in_order") ? seen()[i] : i),
     });
@@ -78,7 +77,7 @@ export default tf.explorer({
     const above = pairs[0] === pairs[1] &&
       askedRow > 1 && {
         name: "above",
-        question: `Either way, a pixel reads ${tf.sig(pairs[0] / L)} pixels on average. In 1-D, the framed one reads straight up to row ${highest(line, asked)}. In 2-D, it reads its block so far (blue) and ${h_m === 1 ? "the row" : `${h_m} rows`} above the block. How far straight up does it read?`,
+        question: `In 1-D, the framed pixel reads straight up to row ${highest(line, asked)}. In 2-D, it reads its block so far (blue) and ${h_m === 1 ? "the row" : `${h_m} rows`} above it. How far straight up is that?`,
         about: image2,
         ghost: {
           first: askedRow,
@@ -97,7 +96,7 @@ export default tf.explorer({
         hides: ["memory", "straight above, 2-D"],
         truth: ({ two, pixel }) => highest(two, pixel),
         then: { place: made },
-        locks: [],
+        guards: [],
         because: `In the sequence of all pixels, two rows up is 16 back, and in 1-D the framed pixel looks ${(asked % app.first.l_q) + app.first.l_m} back. A rectangle spends its memory on pixels that are near on the canvas.`,
       };
     const next = made < L - 1 && {

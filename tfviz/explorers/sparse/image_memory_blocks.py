@@ -18,7 +18,7 @@ class ImageMemoryBlocks(Explorer):
     """
 
     label = "Image lens: 1-D and 2-D memory of a pixel, as an image and as a matrix"
-    rem = 58, 58, 61, 56, 99.5
+    rem = 42.5, 42.5, 44, 44, 92
     data = handed(**{n: P.FAMILIES[n].formula for n in ("image_1d", "image_2d")})
 
     place = knob(57, low=0, high=L - 1, label="place in the order")

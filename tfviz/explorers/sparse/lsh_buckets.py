@@ -35,7 +35,7 @@ class LshBuckets(Explorer):
     """
 
     label = "LSH attention on a circle: buckets, sorting, chunks, rounds"
-    rem = 49.5, 49.5, 47, 45.5, 108.5
+    rem = 39, 39, 39, 41.5, 103
     data = handed(X=tokens, R=directions, chunk=CHUNK, stages=STAGES)
 
     stage = knob(1, low=0, high=3, label="step")

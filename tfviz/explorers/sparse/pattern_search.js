@@ -181,7 +181,7 @@ export default tf.explorer({
       near: 0,
       truth: ({ best }) => best[0],
       then: { L: 64, causal: true, max_keys: KEYS.high, max_hops: ASKED, prefer: "keys" },
-      locks: [],
+      guards: [],
       because:
         "Each of 8 keys can have read 8 tokens: 8 · 8 = 64. Two patterns in turn do it: first blocks of 8, then one token of each block.",
     });

@@ -14,7 +14,7 @@ class PatternSearch(Explorer):
 
     uses = ("shared/patterns",)
     label = "Pattern search: from a budget of keys and hops to a pattern"
-    rem = 56.5, 58, 60, 56, 130.5
+    rem = 44, 44, 44, 46.5, 127
 
     max_keys = knob(16, low=1, high=KEYS, label="keys in a row, at most")
     max_hops = knob(3, low=1, high=HOPS, label="hops, at most")

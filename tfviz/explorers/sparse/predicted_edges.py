@@ -34,7 +34,7 @@ class PredictedEdges(Explorer):
     """
 
     label = "SAC: one edge, drawn again and again, and how the reward changes later draws"
-    rem = 45, 41.5, 40, 40, 87
+    rem = 35, 29.5, 31, 31, 77
     data = handed(learnt, reader=sac.READER, mate=sac.MATE)
 
     named = knob(4, low=0, high=2 * DRAWS, label="nodes drawn")

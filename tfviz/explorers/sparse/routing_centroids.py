@@ -33,7 +33,7 @@ class RoutingCentroids(Explorer):
     """
 
     label = "Routing: centroids follow queries and keys, and bring pairs together"
-    rem = 45, 46, 42, 47, 106.5
+    rem = 40.5, 40.5, 35, 37.5, 97
     data = handed(tokens, loud=LOUD)
 
     step = knob(0, low=0, high=STEPS, label="steps of training")

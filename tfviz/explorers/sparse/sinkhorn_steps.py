@@ -17,7 +17,7 @@ class SinkhornSteps(Explorer):
     """Five blocks of queries, five of keys, and the scores R between them."""
 
     label = "Sinkhorn's steps: rows and columns in turn, until both sum to one"
-    rem = 42.5, 42.5, 39.5, 41.5, 88.5
+    rem = 37.5, 31, 31, 32.5, 81
     data = handed(R=SCORES)
 
     step = knob(1, low=0, high=STEPS, label="normalisations")

@@ -148,7 +148,7 @@ export default tf.explorer({
       const at = { ...state, query: Math.min(peek ?? state.query, L - 1) };
       // the pictures give way to long lists of controls
       const most = Math.max(...SIDES.map((side) => linesOf(state[side])));
-      at.tall = app.footer.clientWidth > 640 ? clamp(270 - 28 * (most - 3), 140, 270) : 300;
+      at.tall = !app.narrow ? clamp(270 - 28 * (most - 3), 140, 270) : 300;
       const draw = (card, side) => card.draw({ ...at, data: data[side], spec: state[side] });
       const words = [draw(left, "left"), draw(right, "right")];
       const shown = some.includes(state.panel) ? state.panel : some[0];

@@ -276,7 +276,7 @@ class SparseLab(Explorer):
 
         def above(asked: float, letters: int, goal: float) -> float:
             lines = math.ceil(len(self.prompt) / letters)
-            return asked if self.ask else 14 + 21 * lines + goal * bool(self.goal)
+            return asked if self.ask else goal if self.goal else 14 + 21 * lines
 
         def cards(picture: float) -> float:  # the pictures give way to long lists of controls
             return 128 + min(picture, max(148, 278 - 28 * (most - 3))) + 29 * (most + 1)
@@ -284,13 +284,14 @@ class SparseLab(Explorer):
         def beside(high: float) -> float:
             return (high + tabs) * bool(self.panels)
 
+        screen = 712  # pixels: the kit makes pictures smaller until all is seen at once
         pixels = {
-            0: 145 + above(97, 130, 77) + max(cards(278), beside(535)),
-            1010: 147 + above(125, 120, 98) + max(cards(244), beside(520)),
-            814: 198 + above(120, 90, 97) + cards(278) + beside(310),
-            674: 892 + above(145, 70, 115) + 44 * one + beside(535),
-            450: 952 + above(215, 43, 135) + 44 * one + beside(530 + 0.4 * tabs),
-            340: 1095 + above(310, 33, 160) + 44 * one + beside(550 + 0.4 * tabs),
+            0: min(screen, 131 + above(97, 130, 35) + max(cards(278), beside(535))),
+            1010: min(screen, 147 + above(125, 120, 35) + max(cards(244), beside(520))),
+            814: 148 + above(150, 90, 56) + cards(278) + beside(205),
+            674: 900 + above(145, 70, 77) + 50 * one + beside(535),
+            450: 943 + above(145, 43, 98) + 50 * one + beside(530 + 0.4 * tabs),
+            340: 937 + above(310, 33, 120) + 50 * one + beside(550 + 0.4 * tabs),
         }
         return {width: math.ceil(high / 8) / 2 for width, high in pixels.items()}
 

@@ -9,7 +9,9 @@ export default tf.explorer({
   setup(app) {
     const both = app.split("1fr 1fr");
     const matrix = app.matrix({ pick: (query) => app.set({ query }), tall: 380, into: both });
-    const plane = app.plane({ height: (w) => tf.clamp(w - 40, 200, 360), into: both });
+    // low on a phone, so that the landing page shows the whole explorer within its second screen
+    const height = (w) => (app.narrow ? 160 : tf.clamp(w - 40, 200, 360));
+    const plane = app.plane({ height, into: both });
     app.formula("token i looks at j ≤ i if  {window:i − j ≤ s}  or  {column:(i − j) mod s = 0}", {
       into: app.controls,
     });

@@ -10,7 +10,7 @@ class StridedPattern(Explorer):
     """Strided attention of the Sparse Transformer on 64 tokens."""
 
     label = "Strided attention: which tokens a token looks at"
-    rem = 45, 43.5, 38.5, 35, 80
+    rem = 33.5, 32, 27, 26, 66.5
     data = handed(strided=P.FAMILIES["strided"].formula)
 
     stride = knob(P.strided.domains["stride"], high=L, label="stride", letter="s")

@@ -98,7 +98,7 @@ function makeReading(app, use) {
         return;
       }
       // the place, with the text around it
-      const room = app.footer.clientWidth < 480 ? 34 : 72;
+      const room = app.main.clientWidth < 480 ? 34 : 72;
       const from = clamp(error.at - Math.floor(room / 2), 0, Math.max(0, source.length - room));
       text.textContent = `${from ? "…" : ""}${source.slice(from, from + room)}` || " ";
       caret.textContent = `${" ".repeat(error.at - from + (from ? 1 : 0))}^`;
@@ -264,7 +264,7 @@ export default tf.explorer({
         format: (n) => plural(n, "key"),
         truth: (numbers) => numbers.keys.length,
         then: { query: ASKED },
-        locks: [],
+        guards: [],
         because: `The window gives keys 16 to 19, the columns give keys 0, 8 and 16, and 16 is in both.`,
       },
     );

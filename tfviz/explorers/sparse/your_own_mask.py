@@ -47,7 +47,7 @@ class YourOwnMask(Explorer):
 
     uses = ("shared/patterns", "shared/typed")
     label = "Your own mask: type a formula of i and j and see who attends to whom"
-    rem = 62, 63, 64, 64, 130.5
+    rem = 50, 55.5, 54, 51.5, 125
     data = handed(
         language=words,
         first={"formula": FIRST, "values": FIRST_VALUES},

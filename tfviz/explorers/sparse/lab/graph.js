@@ -48,7 +48,7 @@ function endsOf(where, query, token, L, top) {
     return { text, at: [j, y], dy, align, colour, bold: true };
   };
   return [
-    name(`query ${query}`, query, top, -15, "query"),
+    name(`query ${query}`, query, top, -12.5, "query"),
     name(`token ${token}`, token, 0, 17, "key"),
     { handle: [query, top], knob: "query", name: `query, ${where}`, colour: "query" },
     { handle: [token, 0], knob: "token", name: `token, ${where}`, colour: "key" },

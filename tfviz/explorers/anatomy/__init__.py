@@ -1,0 +1,1 @@
+"""The explorer of public models, taken apart."""
