@@ -61,11 +61,17 @@ def server(
                 time.sleep(0.1)
                 for file in (home / "runtime").glob("jpserver-*.json"):
                     with contextlib.suppress(ValueError):  # it is being written
-                        about = json.loads(file.read_text("utf8"))
+                        said = json.loads(file.read_text("utf8"))
+                        about = said if listens(said["port"]) else {}  # it tells before it listens
             yield lambda path: f"{about['url']}lab/{path}?token={about['token']}"
         finally:
             process.terminate()
             process.wait()
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as caller:
+        return not caller.connect_ex(("127.0.0.1", port))
 
 
 def free_port() -> int:

@@ -108,7 +108,8 @@ def heads_attention(
         )
     is_causal = Lq == Lk and bias is None and attention_mask is None and pattern == CAUSAL
     mask = None if is_causal else visible(pattern, Lq, Lk, attention_mask, Q.device, at)
-    fits_heads(mask, pattern, h)
+    if mask is not None and mask.dim() > 2 and mask.shape[-3] not in (1, h):
+        raise ValueError(f"{pattern!r} has {mask.shape[-3]} heads, Q {h}; give as many")
     if bias is not None:
         bias = bias.to(Q.dtype)
         mask = bias if mask is None else bias.masked_fill(~mask, -math.inf)
@@ -153,12 +154,6 @@ def visible(
     pattern.check_length(L)
     rows = pattern.rows(torch.arange(L - Lq, L, device="cpu"), L, at).to(device)
     return rows if mask is None else rows & mask
-
-
-def fits_heads(mask: Bool[Tensor, "*b_h Lq Lk"] | None, pattern: Pattern, h: int) -> None:
-    """Raises ValueError for the mask of a pattern that has other heads than h, or one for all."""
-    if mask is not None and mask.dim() > 2 and mask.shape[-3] not in (1, h):
-        raise ValueError(f"{pattern!r} has {mask.shape[-3]} heads, Q {h}; give as many")
 
 
 def _mask(pattern: Any, scores: Tensor) -> Tensor:

@@ -34,7 +34,7 @@ from torch import Tensor, nn
 from tfviz import _arguments, _fused
 from tfviz._arguments import named
 from tfviz.cores import Dense, Where
-from tfviz.dense_attention import FULL, attention, fits_heads, visible
+from tfviz.dense_attention import FULL, attention, visible
 from tfviz.patterns.pattern import Pattern
 
 __all__ = ["LearnedSink", "sink_attention"]
@@ -79,7 +79,8 @@ class LearnedSink(Dense):
     def attend(self, Q: Tensor, K: Tensor, V: Tensor, where: Where) -> tuple[Tensor, Tensor | None]:
         (_, h, Lq, d), Lk = Q.shape, K.shape[2]
         mask = visible(where.pattern, Lq, Lk, where.attention_mask, Q.device, where.at)
-        fits_heads(mask, where.pattern, h)
+        if mask is not None and mask.dim() > 2 and mask.shape[-3] not in (1, h):
+            raise ValueError(f"{where.pattern!r} has {mask.shape[-3]} heads, Q {h}; give as many")
         if where.need_weights:
             K, V = (x.repeat_interleave(h // K.shape[1], 1) for x in (K, V))
             return _beside(Q, K, V, self.b, mask)
