@@ -17,7 +17,7 @@ from torch import Tensor
 from tfviz import GPT, attention, patterns
 from tfviz.basics.layer_norm_pre_post import rms_norm
 from tfviz.cores import Where
-from tfviz.current.bounded_scores import SoftCap, QKNorm, soft_cap
+from tfviz.current.bounded_scores import QKNorm, SoftCap, soft_cap
 from tfviz.position.rope import Rope, Turned, rotate
 
 H, D = 3, 8

@@ -34,7 +34,7 @@ from tfviz import _arguments
 from tfviz._arguments import named
 from tfviz.cores import Dense, Where, build
 
-__all__ = ["SoftCap", "QKNorm", "soft_cap"]
+__all__ = ["QKNorm", "SoftCap", "soft_cap"]
 
 
 @named
