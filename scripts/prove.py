@@ -130,13 +130,17 @@ BROWSER = (
 )
 """What each explorer is shown in, and the tests that all must pass."""
 
-PAGE = tuple(f"tests/book/{x}.py" for x in ("conftest", "visits", "test_site", "test_figures"))
+PAGE = (
+    *(f"tests/book/{x}.py" for x in ("conftest", "visits", "test_site", "test_figures")),
+    *("_config.yml", "_toc.yml"),
+)
 LESSON = (
     "tfviz_lessons/**",
     "scripts/learner_environment.py",
     "book/_ext/**",  # they make notebooks of what the builder has read
     "tests/book/test_exercises.py",
     "tests/book/test_notebooks.py",
+    "_config.yml",
 )
 SITE = ("book/**", "tfviz_lessons/**", "tfviz/catalogue.toml", "_config.yml", "_toc.yml")
 """What all pages are made of."""
@@ -351,7 +355,7 @@ class Groups:
 
     def _page(self, name: str) -> dict[str, str]:
         """The page as it was built, with all that lies beside the pages."""
-        found = self.same(*PINS, *PAGE)
+        found = self.same(*PINS, *PAGE, f"{name}.md")
         if self.site is None:
             return found | self.sources(name)
         files = [self.site / f"{name}.html", *sorted((self.site / "_static").rglob("*"))]

@@ -15,6 +15,12 @@ from tfviz_lessons import outline as room
 from tfviz_lessons.lesson import LessonError, parse, read
 from tfviz_lessons.outline import declarations, five_questions, outline, outline_of
 
+RESTS_ON = (
+    "docs/*.md",
+    "chapters/**",
+    "book/*.md",
+)
+
 PAGE = """\
 ---
 title: none of these lines is a heading

@@ -19,6 +19,7 @@ RESTS_ON = (
     "tfviz/explorers/**",
     "tests/browser/**",
     "tests/*.py",
+    "tfviz_lab/results/*.json",
 )
 
 

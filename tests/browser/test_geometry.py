@@ -16,6 +16,14 @@ from browser.explorer_site import served, write_site
 
 from tfviz.explorers.base import Explorer, knob
 
+RESTS_ON = (
+    "tfviz/explorers/**",
+    "tfviz_lab/results/*.json",
+    "book/assets/**",
+    "tests/browser/**",
+    "tests/*.py",
+)
+
 MODULE = """
 export default tf.explorer({
   numbers: ({ n }) => ({ n }),

@@ -17,8 +17,9 @@ from browser.host_styles import computed, different
 from tfviz.explorers import ALL
 
 RESTS_ON = (
-    "tfviz/explorers/kit/**",
-    "tfviz/explorers/*.py",
+    "tfviz/explorers/**",
+    "tfviz_lab/results/*.json",
+    "book/assets/**",
     "tests/browser/**",
     "tests/*.py",
     "scripts/*.py",

@@ -15,6 +15,14 @@ from tfviz.explorers import (
     SparseLab,
 )
 
+RESTS_ON = (
+    "tfviz/explorers/**",
+    "tfviz_lab/results/*.json",
+    "book/assets/**",
+    "tests/browser/**",
+    "tests/*.py",
+)
+
 SONG = BytePairMerges.examples[""]["text"]
 
 MERGES = "(node) => node.tfvizModel.get('merges')"

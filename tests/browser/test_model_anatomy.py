@@ -20,6 +20,8 @@ RESTS_ON = (
     "tfviz/anatomy/**",
     "tests/browser/**",
     "tests/*.py",
+    "chapters/**",
+    "book/*.md",
 )
 ROOT = Path(__file__).parents[2]
 Show = Callable[..., Any]

@@ -10,10 +10,11 @@ from tfviz import patterns as P
 from tfviz.explorers import PatternSearch, SparseLab
 
 RESTS_ON = (
-    "tfviz/explorers/sparse/**",
     "tfviz/patterns/**",
     "tests/browser/**",
     "tests/*.py",
+    "tfviz/explorers/**",
+    "book/assets/**",
 )
 
 

@@ -17,6 +17,7 @@ RESTS_ON = (
     "tests/browser/**",
     "tests/*.py",
     "book/assets/**",
+    "tfviz_lab/results/*.json",
 )
 
 

@@ -19,11 +19,12 @@ from tfviz.stored import story, story_page
 from tfviz.training import seeded
 
 RESTS_ON = (
-    "tfviz/explorers/shared/**",
     "tfviz/stored/**",
     "tfviz/small_world.py",
     "tests/browser/**",
     "tests/*.py",
+    "tfviz/explorers/**",
+    "book/assets/**",
 )
 
 Show = Callable[..., Any]

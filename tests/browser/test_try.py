@@ -21,6 +21,7 @@ RESTS_ON = (
     "tfviz_lessons/**",
     "tests/browser/**",
     "tests/*.py",
+    "chapters/**",
 )
 
 ROOT = Path(__file__).parents[2]

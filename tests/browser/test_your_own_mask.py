@@ -23,6 +23,7 @@ RESTS_ON = (
     "tfviz/explained/**",
     "tests/browser/**",
     "tests/*.py",
+    "tfviz/explorers/sparse/**",
 )
 
 Show = Callable[..., Any]
