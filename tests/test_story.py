@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +15,9 @@ from torch import Tensor, nn
 
 from tfviz import small_world
 from tfviz.basics.layer_norm_pre_post import RMSNorm
+from tfviz.cores import Bias, Dense
 from tfviz.models.blocks import Block, MultiHeadAttention
+from tfviz.patterns import full
 from tfviz.position.rope import Rope, Turned
 from tfviz.small_world import NUMBER, SKILLS, WORDS
 from tfviz.stored import story as model
@@ -145,15 +149,15 @@ def test_in_training_an_answer_counts_as_eight_other_words() -> None:
 
     class Sure(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
-            _x, y, asked = small_world.batch(lab.BATCH, model.LENGTH, rng())
+            _x, y, asked = small_world.batch(model.BATCH, model.LENGTH, rng())
             return torch.where(asked[..., None], 1e4 * F.one_hot(y, len(WORDS)), 0.0)
 
     def rng() -> torch.Generator:
         return torch.Generator().manual_seed(4)
 
-    share = small_world.batch(lab.BATCH, model.LENGTH, rng()).asked.double().mean().item()
-    found = lab.next_word(Sure(), rng(), 0).item()
-    right = math.log(len(WORDS)) * (1 - share) / (1 + (lab.ANSWERS - 1) * share)
+    share = small_world.batch(model.BATCH, model.LENGTH, rng()).asked.double().mean().item()
+    found = model.next_word(Sure(), rng(), 0).item()
+    right = math.log(len(WORDS)) * (1 - share) / (1 + (model.ANSWERS - 1) * share)
     assert 0.03 < share < 0.1 and found == pytest.approx(right, rel=1e-5)
 
 
@@ -203,6 +207,91 @@ def test_the_base_on_its_way_stands_beside_the_base(monkeypatch: pytest.MonkeyPa
     assert [part["name"] for part in early["parts"]] == ["step 250", "step 1000"]
     assert early["base"] == "step 8000"
     refused("swap = 'step 500', which has no trained weights", story_page._stored, "step 500")
+
+
+# --- a page of one's own -------------------------------------------------------------------------
+
+
+class Own(Dense):
+    """A core of which the page has not been told."""
+
+
+class Leaky(Own):
+    """It looks ahead, whatever its pattern says."""
+
+    def forward(self, Q: Tensor, K: Tensor, V: Tensor, where: Any) -> tuple[Tensor, None]:
+        return super().forward(Q, K, V, where)[0] + V.mean(-2, keepdim=True), None
+
+    def in_page(self) -> dict[str, Any]:
+        return {"name": "softmax", "turn": {"name": "none"}, "bias": {"name": "none"}}
+
+
+class Forgetful(Leaky):
+    """It keeps nothing to go on with."""
+
+    def forward(self, Q: Tensor, K: Tensor, V: Tensor, where: Any) -> tuple[Tensor, None]:
+        return V, None
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What is put beside the stored models is gone afterwards."""
+    monkeypatch.setattr(story_page, "_own", {})
+    yield
+    for one in (story_page.handed, story_page.exact):
+        one.cache_clear()
+
+
+def mine(words: int = len(WORDS), **options: Any) -> model.GPT:
+    torch.manual_seed(0)
+    told: Any = {"N": model.BLOCKS, "norm": RMSNorm} | options
+    return model.GPT(words, 8, 2, **told)
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_model_of_ones_own_stands_on_the_shelf(tmp_path: Path) -> None:
+    own = mine(core=lambda: Bias(lambda i, j: 0.1 * (j - i)))
+    before = {key: x.clone() for key, x in own.state_dict().items()}
+    assert model.page(tmp_path / "mine.html", own) == tmp_path / "mine.html"
+    text = (tmp_path / "mine.html").read_text("utf-8")
+    assert "your own" in text and '"swap":"mine"' in text
+    assert all(
+        x.equal(before[key]) for key, x in own.state_dict().items()
+    )  # its own are not rounded
+    row = story_page.for_page()["scores"]["mine"]
+    rounded = story_page.exact("mine").float()
+    assert {"loss": [(found := model.scores(rounded))["loss"]]}.items() <= row.items()
+    assert row["skills"] == {skill: [x] for skill, x in found["skills"].items()}
+    model.page(tmp_path / "mine.html", mine())  # another one takes its name
+    assert story_page.names()[-1:] == ("mine",)
+    assert not any(isinstance(x, Bias) for x in story_page.exact("mine").modules())
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize(
+    ("options", "name", "words"),
+    [
+        (
+            {"words": 11},
+            "mine",
+            "model has 11 words, 3 blocks, width 8 and 2 heads; … room for {words}",
+        ),
+        ({"N": 2}, "mine", "model has {words} words, 2 blocks, width 8 and 2 heads; … as many"),
+        ({"pattern": full()}, "mine", "no token reads a later one; combine it with causal()"),
+        ({"core": lambda: Leaky()}, "mine", "model sees the words that it is to predict: word"),
+        ({"core": Own}, "mine", "core is a Own"),
+        ({"core": lambda: Forgetful()}, "mine", "a Forgetful that keeps nothing of what it has"),
+        ({}, "last 8", "name = 'last 8' is taken … such as 'mine'"),
+        ({}, "LAST-8", "name = 'LAST-8' is taken … such as 'mine'"),
+        ({}, "…", "name = '…' is taken, or has no letter in it; give"),
+    ],
+)
+def test_what_can_have_no_page(
+    tmp_path: Path, options: dict[str, Any], name: str, words: str
+) -> None:
+    file = tmp_path / "mine.html"
+    refused(words.format(words=len(WORDS)), model.page, file, mine(**options), name)
+    assert not file.exists() and not story_page._own
 
 
 # --- the gate -------------------------------------------------------------------------------------

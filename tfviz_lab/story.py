@@ -20,19 +20,29 @@ All scores are those of the weights as they are stored, one byte for a number.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from statistics import mean, median
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
 from tfviz import small_world
 from tfviz.basics.cache_cost import kept_bytes
 from tfviz.cores import Cache
-from tfviz.small_world import END, NUMBER, SKILLS, WORDS, Story
-from tfviz.stored.story import BASE, LENGTH, PARTS, gpt, pack, unpack
+from tfviz.small_world import END, NUMBER, SKILLS, WORDS
+from tfviz.stored.story import (
+    BASE,
+    BATCH,
+    LENGTH,
+    PARTS,
+    RATE,
+    gpt,
+    held_out,
+    next_word,
+    pack,
+    scores,
+    unpack,
+)
 from tfviz.training import seeded, train
 from tfviz_lab import compare
 from tfviz_lab.compare import Task
@@ -46,10 +56,6 @@ VARIANT_SEEDS = (0,)
 STEPS, REHEARSAL = 8000, 300
 """Of a training, and of a first one that shows whether the loss falls, and how long the others
 take."""
-BATCH, RATE = 16, 3e-3
-ANSWERS = 8
-"""In training an answer counts as much as so many other words: one word in twenty is one. In the
-loss that is said of a model all words count the same."""
 LEARNT = 0.95
 LOOK, LOOKED_AT, SCORED = 250, 128, 1000
 """Every so many steps the skills are counted on so many held-out stories; at the end on more."""
@@ -66,39 +72,6 @@ class NotLearntError(ValueError):
 
 # --- what a model can -----------------------------------------------------------------------------
 
-Stories = Sequence[Story]
-
-
-@cache
-def held_out(n: int) -> tuple[Story, ...]:
-    return tuple(small_world.held_out(n))
-
-
-@torch.no_grad()
-def scores(model: nn.Module, stories: Stories) -> dict[str, Any]:
-    """{"loss": nats per word, "skills": {skill: the share of right answers}}."""
-    losses, words = 0.0, 0
-    right: dict[str, list[bool]] = {skill: [] for skill in SKILLS}
-    for n in range(0, len(stories), 64):
-        some = stories[n : n + 64]
-        rows = [[END, *one.words, END] for one in some]
-        longest = max(map(len, rows))
-        ids = torch.tensor(
-            [[NUMBER[word] for word in row + [END] * (longest - len(row))] for row in rows]
-        )
-        logits, y = model(ids[:, :-1]), ids[:, 1:].clone()
-        for row, mine in zip(y, rows, strict=True):
-            row[len(mine) - 1 :] = -100  # what only fills the row up
-        losses += F.cross_entropy(logits.flatten(0, 1), y.flatten(), reduction="sum").item()
-        words += int((y >= 0).sum())
-        said = logits.argmax(-1).tolist()
-        for one, row in zip(some, said, strict=True):
-            for fact in one.facts:  # its place in the row is one more, which the word before names
-                if fact.counts:
-                    right[fact.skill].append(row[fact.place] == NUMBER[fact.word])
-    skills = {skill: round(mean(found), 4) for skill, found in right.items()}
-    return {"loss": round(losses / words, 4), "skills": skills}
-
 
 def appears(looks: Sequence[Mapping[str, Any]]) -> dict[str, int | None]:
     """The first step at which a skill is there, and at the next look still."""
@@ -113,14 +86,6 @@ def appears(looks: Sequence[Mapping[str, Any]]) -> dict[str, int | None]:
 
 
 # --- a training -----------------------------------------------------------------------------------
-
-
-def next_word(model: nn.Module, rng: Generator, step: int) -> Tensor:
-    """Nats per word of a batch of new stories, where answers count more."""
-    x, y, asked = small_world.batch(BATCH, LENGTH, rng)
-    nats = F.cross_entropy(model(x).flatten(0, 1), y.flatten(), reduction="none")
-    counts = 1 + (ANSWERS - 1) * asked.flatten()
-    return (nats * counts).sum() / counts.sum()
 
 
 TASK = Task(

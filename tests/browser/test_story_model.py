@@ -7,13 +7,16 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from book.visits import violations
 
+from tfviz.cores import Bias
 from tfviz.explorers import StoryModel
+from tfviz.models.gpt import GPT
 from tfviz.small_world import NUMBER, WORDS
 from tfviz.stored import story, story_page
 from tfviz.training import seeded
@@ -225,6 +228,29 @@ def test_weights_that_do_not_come_are_said(page: Any, tmp_path: Any) -> None:
         page.get_by_role("button", name="try again").click()
         page.locator(".sm-b .sm-large").wait_for()
         alike(numbers(page), StoryModel(swap=OTHER).numbers())
+
+
+@pytest.mark.usefixtures("problems")
+def test_a_page_with_a_part_of_ones_own(
+    page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that needs no server, with the base and the part, and the numbers of the library."""
+    monkeypatch.setattr(story_page, "_own", {})
+
+    def slope() -> Bias:
+        return Bias(lambda i, j: (j - i) / 8)
+
+    own = seeded(0, lambda: GPT(len(WORDS), 64, 2, 3, core=slope))
+    page.goto(story.page(tmp_path / "mine.html", own, "a slope").as_uri())
+    page.locator(".tfviz-explorer[data-ready]").wait_for()
+    alike(numbers(page), StoryModel(swap="a slope").numbers())
+    page.get_by_text("A model of your own.").wait_for()
+    chip = page.get_by_role("button", name="a slope")
+    assert chip.get_attribute("aria-pressed") == "true"
+    chip.press("Escape")
+    assert chip.get_attribute("aria-pressed") == "false"
+    story_page.handed.cache_clear()
+    story_page.exact.cache_clear()
 
 
 def test_an_address_that_people_write(show: Show) -> None:

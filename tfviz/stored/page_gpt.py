@@ -304,6 +304,11 @@ def _past(attend: MultiHeadAttention) -> Told:
     )
     states = list[Any]()
     core(Q, K, V, Where(attend.pattern, keep=states.append))
+    if not states:
+        raise _MissingError(
+            f"a {type(core).__name__} that keeps nothing of what it has read; a core of the page "
+            "takes keys and values from where.joined(K, V)"
+        )
     past = states[-1]
     if past.is_whole:
         return {"last": None, "first": 0}

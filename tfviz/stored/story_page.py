@@ -11,7 +11,9 @@ whether a word may be said of it, stands beside it.
 
 from __future__ import annotations
 
+import copy
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,8 +28,8 @@ from tfviz.exhibits import EXHIBITS
 from tfviz.models.gpt import GPT
 from tfviz.models.use import watched
 from tfviz.small_world import END, KIND, NUMBER, SKILLS, WORDS, probes
-from tfviz.stored import page_gpt
-from tfviz.stored.story import BASE, LENGTH, PARTS, gpt, pack, unpack
+from tfviz.stored import page_gpt, weights
+from tfviz.stored.story import BASE, BLOCKS, HEADS, LENGTH, PARTS, WIDTH, gpt, pack, scores, unpack
 from tfviz.training import seeded
 
 SHOWN = 0
@@ -75,6 +77,9 @@ EARLY = "step"
 
 MOST_WORDS = 82
 """Of a story in the page, before the answer: what is seen at once."""
+
+YOURS = "yours"
+"""The socket of models that were `put` beside these."""
 
 STORIES = {
     "colour": "far colour",
@@ -169,7 +174,66 @@ def names() -> tuple[str, ...]:
     """The models that are there: the base, variants, and the base on its way."""
     there = results()["weights"]
     early = sorted((name for name in there if name.startswith(EARLY)), key=_step)
-    return (*(name for name in (BASE, *PARTS) if name in there), *early)
+    return (*(name for name in (BASE, *PARTS) if name in there), *early, *_own)
+
+
+_own: dict[str, tuple[GPT, dict[str, Any]]] = {}
+"""Name → a model of somebody's own, and what `results` says of a variant."""
+
+
+def put(name: str, model: GPT) -> None:
+    """Let a model of your own stand beside the others, until Python ends or another takes its name.
+
+    Raises as `story.page` does.
+    """
+    others = {BASE, *PARTS, *results()["weights"], *_own} - {name if name in _own else None}
+    if not slug(name).strip("_") or slug(name).lower() in {slug(x).lower() for x in others}:
+        raise ValueError(
+            f"name = {name!r} is taken, or has no letter in it; give the model one of its own, "
+            "such as 'mine'"
+        )
+    told = page_gpt.handed_over(model)
+    heads = max(block["mixer"].get("h", 1) for block in told["blocks"])
+    sizes = told["vocab"], len(told["blocks"]), told["d"], heads
+    room = len(WORDS), BLOCKS, WIDTH, HEADS
+    if sizes[:2] != room[:2] or sizes[2] > WIDTH or heads > HEADS:
+        words = "{} words, {} blocks, width {} and {} heads"
+        raise ValueError(
+            f"model has {words.format(*sizes)}; the page has room for {words.format(*room)}: "
+            "give a GPT with as many words and blocks, and no more of the others"
+        )
+    model = copy.deepcopy(model).eval().requires_grad_(False)
+    model.load_state_dict(weights.unpack(weights.pack(model.state_dict(), "int8")))  # as it travels
+    _refuse_the_future(model)
+    found = scores(model)
+    row = {
+        "loss": [found["loss"]],
+        "skills": {skill: [share] for skill, share in found["skills"].items()},
+        "words": {},
+        "parameters": sum(x.numel() for x in model.parameters()),
+    }
+    _own[name] = model, row
+    handed.cache_clear()
+    exact.cache_clear()
+
+
+def slug(name: str) -> str:
+    """As files and the page's addresses have it."""
+    return re.sub("[^a-zA-Z0-9]+", "_", name)
+
+
+@torch.no_grad()
+def _refuse_the_future(model: GPT) -> None:
+    x = torch.tensor([encoded(stories()[0].words)])
+    before = model(x)
+    for n in range(1, x.shape[1]):
+        other = x.clone()
+        other[:, n] = (x[:, n] + 1) % len(WORDS)
+        if not torch.allclose(model(other)[:, :n], before[:, :n], atol=1e-5):
+            raise ValueError(
+                f"model sees the words that it is to predict: word {n} changes what it says before "
+                "it; give pattern = causal(), or a core that keeps to the past"
+            )
 
 
 def _step(name: str) -> int:
@@ -194,6 +258,8 @@ def _stored(name: str) -> GPT:
             f"swap = {name!r}, which has no trained weights; choose one of "
             f"{', '.join(map(repr, names()))}"
         )
+    if name in _own:
+        return _own[name][0]
     return unpack(results()["weights"][name], BASE if name.startswith(EARLY) else name)
 
 
@@ -365,6 +431,10 @@ def for_page() -> dict[str, Any]:
                 ],
             }
         )
+    if _own:
+        mine = [{"name": x, "about": "A model of your own.", "chapter": ""} for x in _own]
+        shelf.append({"socket": YOURS, "label": "your own", "base": "none", "parts": mine})
+    rows = found["variants"] | {name: row for name, (_, row) in _own.items()}
     of = ("loss", "skills", "words", "parameters")
     return {
         "words": list(WORDS),
@@ -380,7 +450,7 @@ def for_page() -> dict[str, Any]:
             for one in stories()
         ],
         "shelf": shelf,
-        "scores": {name: {key: found["variants"][name][key] for key in of} for name in there},
+        "scores": {name: {key: rows[name][key] for key in of} for name in there},
         "chance": found["chance"],
         "steps": found["steps"],
         "longest": LENGTH,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -13,6 +12,7 @@ import traitlets as t
 
 from tfviz import _arguments
 from tfviz.explorers.base import Explorer, Knob, Numbers, given, handed, knob, own, uniforms
+from tfviz.models.gpt import GPT
 from tfviz.small_world import END, KIND, NUMBER, WORDS
 from tfviz.stored import story_page
 from tfviz.stored.story import BASE, BLOCKS, HEADS, LENGTH
@@ -69,7 +69,7 @@ class StoryModel(Explorer):
     def parts(cls) -> dict[str, str]:
         """The weights of each variant, which come on the first press of its name."""
         return {
-            re.sub("[^a-zA-Z0-9]+", "_", name): "(globalThis.tfvizStories ??= {})"
+            story_page.slug(name): "(globalThis.tfvizStories ??= {})"
             f"[{json.dumps(name)}] = {json.dumps(story_page.handed(name), separators=(',', ':'))};"
             for name in story_page.names()
             if name != BASE
@@ -150,7 +150,7 @@ class StoryModel(Explorer):
 
         Without a swap those of the other model are empty. `head` is the chosen one, from 0.
         """
-        found = _seen(BASE, tuple(self.tokens), self.heads_off)
+        found = _seen(story_page.exact(), tuple(self.tokens), self.heads_off)
         head = _pair(self.head) if self.head else story_page.head_of(found, self.tokens, self.i)
         out: Numbers = {"head": list(head)}
         for before, name in (("", BASE), ("swap_", None if self.swap == BASE else self.swap)):
@@ -161,7 +161,7 @@ class StoryModel(Explorer):
         if name is None:
             return {key: [] for key in ("surprise", "p", "weights", "would", "written")}
         model, tokens, i = story_page.exact(name), self.tokens, self.i
-        found = _seen(name, tuple(tokens), self.heads_off)
+        found = _seen(model, tuple(tokens), self.heads_off)
         n, m = head
         maps = found.A[n]
         places = range(1, len(tokens))
@@ -170,7 +170,7 @@ class StoryModel(Explorer):
             "p": found.p[i],
             "weights": maps[min(m, len(maps) - 1), i, : i + 1],
             "would": [story_page.would_say(model, row[i]).max() for row in found.stream],
-            "written": _written(name, tuple(tokens), self.heads_off, self.written, self.heat),
+            "written": _written(model, tuple(tokens), self.heads_off, self.written, self.heat),
         }
 
 
@@ -184,12 +184,12 @@ def _pair(head: str) -> tuple[int, int]:
 
 
 @lru_cache(64)
-def _seen(name: str, tokens: tuple[int, ...], off: tuple[tuple[int, int], ...]) -> story_page.Read:
-    return story_page.read(story_page.exact(name), tokens, off)
+def _seen(model: GPT, tokens: tuple[int, ...], off: tuple[tuple[int, int], ...]) -> story_page.Read:
+    return story_page.read(model, tokens, off)
 
 
 def _written(
-    name: str,
+    model: GPT,
     tokens: tuple[int, ...],
     off: Sequence[tuple[int, int]],
     many: int,
@@ -200,7 +200,7 @@ def _written(
     dice = (uniforms(DICE, MOST_WRITTEN) / math.sqrt(12) + 0.5).tolist()
     out: list[int] = []
     while len(out) < many and len(tokens) + len(out) < LENGTH:
-        p = _seen(name, (*tokens, *out), tuple(off)).p[-1]
+        p = _seen(model, (*tokens, *out), tuple(off)).p[-1]
         if heat >= COLD:
             left, k = dice[len(out)], 0
             shares = (p.log() / heat).softmax(-1).tolist()
