@@ -45,6 +45,7 @@ def test_all_pages_of_the_frame_are_there() -> None:
         "how_we_measure",
         "your_own_mask",
         "from_a_name",
+        "model",
         "examine_yours",
         "what_a_token_costs",
         "syllabus",
