@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,11 @@ from tfviz.stored import story_page
 from tfviz_lab import compare, runner
 from tfviz_lab import story as lab
 
-RESTS_ON = ("tfviz/**", "tfviz_lab/**", "tests/*.py")  # parts are found by their names
+RESTS_ON = (
+    *("tfviz/**", "tfviz_lab/**", "tests/*.py"),  # parts are found by their names
+    "book/model.md",
+)
+PAGE = Path(__file__).resolve().parents[1] / "book" / "model.md"
 
 NAMES = (model.BASE, *model.PARTS)
 
@@ -292,6 +297,35 @@ def test_what_can_have_no_page(
     file = tmp_path / "mine.html"
     refused(words.format(words=len(WORDS)), model.page, file, mine(**options), name)
     assert not file.exists() and not story_page._own
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+def test_the_page_speaks_of_this_world() -> None:
+    text = PAGE.read_text("utf-8")
+    assert f"It speaks {len(WORDS)} words" in text
+    eight = {8: "eight", 20: "twenty", 30: "thirty", 50: "fifty"}[model.ANSWERS]
+    assert f"an answer counts as much as {eight} other words" in text
+    rows = re.findall(r"^\| ([a-z ]+) \| (.+) \| (.+) \|$", text, re.MULTILINE)[1:]
+    assert {name for name, *_ in rows} == {*story_page.STORIES.values()}
+    for _, told, asked in rows:
+        said = re.sub(r"([.,:?“”])", r" \1 ", f"{told} {asked}".replace("**", ""))
+        known = {word.lower() for word in WORDS}
+        assert {word.lower() for word in said.split()} <= known, told
+
+
+@pytest.mark.usefixtures("alone")
+def test_what_the_page_writes_in_python_runs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given: dict[str, Any] = {}
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    for block in blocks:
+        exec(block.replace("steps=1000", "steps=1"), given)
+    assert len(blocks) == 2 and (tmp_path / "mine.html").exists()
+    assert isinstance(given["mine"].stack.blocks[0].attend.core, Bias)
 
 
 # --- the gate -------------------------------------------------------------------------------------

@@ -31,13 +31,23 @@ from tfviz.exhibits import EXHIBITS
 from tfviz.exhibits.exhibit import Gpt, Part
 from tfviz.models.gpt import GPT
 from tfviz.position.rope import Turned
-from tfviz.small_world import END, NUMBER, SKILLS, WORDS, Story
+from tfviz.small_world import END, NUMBER, SKILLS, WORDS, Story, encode, probes, text
 from tfviz.stored import weights
 from tfviz.training import train
 
 __all__ = [
-    *("PARTS", "WORDS", "encode", "gpt", "learn", "pack", "page", "probes", "scores", "text"),
-    *("trained", "unpack"),
+    "PARTS",
+    "WORDS",
+    "encode",
+    "gpt",
+    "learn",
+    "pack",
+    "page",
+    "probes",
+    "scores",
+    "text",
+    "trained",
+    "unpack",
 ]
 
 LENGTH, WIDTH, HEADS, BLOCKS = small_world.LONGEST + 1, 64, 4, 3
@@ -55,17 +65,20 @@ def part_of(name: str) -> Part | None:
     return PARTS.get(name)
 
 
-def gpt(name: str = BASE, weights: Mapping[str, Tensor] | None = None) -> GPT:
+def gpt(name: str = BASE, weights: Mapping[str, Tensor] | None = None, **options: Any) -> GPT:
     """The base or a variant, not yet trained: (b, L) numbers of words → (b, L, len(WORDS)).
 
     Where a name and a shape are those of `weights`, it begins with them, so that variants and base
-    start alike. Raises ValueError for a variant that there is not.
+    start alike. `options` are those of `GPT` in which a model of your own differs; with a `core`
+    there are no rotary positions unless it brings them. Raises ValueError for a variant that there
+    is not.
     """
     part = part_of(name)
     told = dict(part.options(Gpt(LENGTH, WIDTH, HEADS))) if part else {}
     if part is None or part.turned:
         told.pop("positions", None)
         told["core"] = partial(Turned, core=told.get("core", Dense))
+    told |= options
     finish: Callable[[GPT], GPT] = told.pop("finish", lambda model: model)
     h, N = told.pop("h", HEADS), told.pop("N", BLOCKS)
     model = GPT(len(WORDS), WIDTH, h, N, **{"norm": RMSNorm} | told)
