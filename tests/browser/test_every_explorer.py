@@ -283,11 +283,11 @@ def test_it_fits_a_phone_and_a_desk(host: Any, one: Explorer, name: str) -> None
     small letters before anything is touched."""
     page, too_high, small_letters = host.page, [], []
     for width, theme in itertools.product((1280, 390), ("light", "dark")):
-        if theme == "light":  # a page is drawn for its width from the start; it takes any theme
-            page.set_viewport_size({"width": width, "height": 900})
-            page.reload()
-            page.locator(".tfviz-explorer[data-ready]").wait_for()
-            page.evaluate(AT_REST)
+        page.set_viewport_size({"width": width, "height": 900})
+        page.reload()  # as it is there from the start
+        page.locator(".tfviz-explorer[data-ready]").wait_for()
+        page.evaluate(AT_REST)
+        if theme == "light":
             small_letters += letters(page.locator(".tfviz-explorer"), name)
         found = page.evaluate(FITS, [answered(page).element_handle(), theme])
         assert found["wide"] <= width
