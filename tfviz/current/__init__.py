@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from tfviz.current.gated_delta_rule import *
     from tfviz.current.hyper_connections import *
     from tfviz.current.latent_attention import *
+    from tfviz.current.nope_layers import *
     from tfviz.current.output_gate import *
+    from tfviz.current.partial_rope import *
 else:
     from tfviz._door import lazy
 
